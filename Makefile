@@ -1,0 +1,46 @@
+# One environment, made once and again whenever what it is made from changes.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test test-fast check format lint types wheel bench schema clean
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "agentcell needs Python 3.11 or newer; call make with PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+demo: $(READY)
+	$(BIN)/python -m agentcell.offline.demo
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+test-fast: $(READY)
+	$(BIN)/python -m pytest -m 'not slow'
+
+check: format lint types test wheel
+
+format: $(READY)
+	$(BIN)/ruff format --check .
+
+lint: $(READY)
+	$(BIN)/ruff check .
+
+types: $(READY)
+	$(BIN)/mypy
+	$(BIN)/mypy tests benchmarks
+
+wheel: $(READY)
+	$(BIN)/python tests/meta/check_wheel.py
+
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
+schema: $(READY)
+	$(BIN)/python -m agentcell_protocol.schema
+
+clean:
+	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,112 @@
+"""The contract of a cell: its marker, how its processes are found and ended. Host and worker both use it.
+
+A process is held as a `psutil.Process`, which knows its start time: a pid that was given to somebody else
+is neither signalled nor waited for.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from uuid import uuid4
+
+import psutil
+
+MARKER = "AGENTCELL_CELL"
+"""Environment variable, a UUID, in everything a cell executes."""
+
+DRAIN_SECONDS = "AGENTCELL_DRAIN_SECONDS"
+"""Environment variable: seconds the cell may wait for background work after its turn has ended."""
+
+PR_SET_CHILD_SUBREAPER = 36
+"""From linux/prctl.h."""
+
+TERM_SECONDS = 2.0
+"""From SIGTERM to SIGKILL; the CLI ends its foreground tools in under 2 s."""
+
+KILL_SECONDS = 3.0
+"""From SIGKILL to giving up: only a process stuck in the kernel lasts longer."""
+
+SETTLE_SECONDS = 0.02
+"""Between two looks at the process table while processes end."""
+
+
+def new_marker() -> str:
+    """A marker that no other cell has."""
+    return str(uuid4())
+
+
+def become_subreaper() -> bool:
+    """Have this process inherit its orphaned descendants, so that a walk finds them. Linux only; says whether."""
+    if sys.platform != "linux":
+        return False
+    libc = ctypes.CDLL(None, use_errno=True)
+    return int(libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) == 0
+
+
+def descendants(pid: int | None = None) -> list[psutil.Process]:
+    """All living processes below `pid` (this process), zombies left out; empty when `pid` is gone."""
+    try:
+        return [p for p in psutil.Process(pid).children(recursive=True) if is_alive(p)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def marked(marker: str) -> list[psutil.Process]:
+    """All living processes of this user whose environment holds the marker."""
+    return [p for p in psutil.process_iter() if is_alive(p) and _has_marker(p, marker)]
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Whether it still runs; a zombie does not."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def end(find: Callable[[], Iterable[psutil.Process]], *, term_seconds: float = TERM_SECONDS) -> int:
+    """End every process that `find` finds, again and again until it finds none; how many there were.
+
+    SIGTERM first, SIGKILL after `term_seconds`, at the latest `KILL_SECONDS` after that it returns. Blocks.
+    What is adopted by this process is reaped, by pid.
+    """
+    seen: set[psutil.Process] = set()
+    kill_at = time.monotonic() + term_seconds
+    give_up_at = kill_at + KILL_SECONDS
+    while found := list(find()):
+        now = time.monotonic()
+        for process in found:
+            if now >= kill_at:
+                signal_process(process, signal.SIGKILL)
+            elif process not in seen:
+                signal_process(process, signal.SIGTERM)
+        seen.update(found)
+        if now >= give_up_at:
+            break
+        time.sleep(SETTLE_SECONDS)
+    for process in seen:
+        reap(process)
+    return len(seen)
+
+
+def signal_process(process: psutil.Process, number: int) -> None:
+    """Send a signal to exactly this process, if it is still there."""
+    with suppress(psutil.Error):
+        process.send_signal(number)
+
+
+def reap(process: psutil.Process) -> None:
+    """Take the exit status of a child that has ended, by its pid; others are left alone."""
+    with suppress(ChildProcessError):
+        os.waitpid(process.pid, os.WNOHANG)
+
+
+def _has_marker(process: psutil.Process, marker: str) -> bool:
+    try:
+        return process.environ().get(MARKER) == marker
+    except (psutil.Error, OSError):
+        return False

@@ -1,0 +1,118 @@
+"""The result: the last line of a cell, and what a host returns."""
+
+from typing import Any, Literal
+
+from agentcell_protocol.errors import SessionError
+from agentcell_protocol.model import Frozen
+from agentcell_protocol.version import PROTOCOL
+
+Status = Literal["complete", "continue", "error"]
+
+
+class Usage(Frozen):
+    """Tokens, added up over everything a session (or all attempts at it) sent."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(**{name: getattr(self, name) + getattr(other, name) for name in Usage.model_fields})
+
+
+class Notice(Frozen):
+    """A warning: `code` is for programs, `message` for people."""
+
+    code: str
+    message: str
+
+
+class Denial(Frozen):
+    """A tool call that was not permitted."""
+
+    tool_name: str
+    tool_use_id: str
+
+
+class Attempt(Frozen):
+    """One cell that tried to run the session. `execution_time` is in seconds, `signal` a name such as SIGKILL."""
+
+    number: int
+    mode: Literal["fresh", "resumed"] = "fresh"
+    status: Status
+    error: SessionError | None = None
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    session_id: str | None = None
+    exit_code: int | None = None
+    signal: str | None = None
+    execution_time: float = 0.0
+
+
+class SessionResult(Frozen):
+    """How a session ended. `error` is null exactly when `status` is not `error`; then `response` is its message.
+
+    `execution_time` and `working_time` (without the waits on rate limits and overload) are in seconds,
+    `cost_usd` is null when unknown, `peak_memory_mb` is the resident size of the whole tree.
+    """
+
+    status: Status
+    response: str
+    session_name: str | None
+    type: Literal["result"] = "result"
+    protocol: int = PROTOCOL
+    id: str | None = None
+    agent_type: str | None = None
+    error: SessionError | None = None
+    session_id: str | None = None
+    model: str | None = None
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    num_turns: int = 0
+    stop_reason: str | None = None
+    execution_time: float = 0.0
+    working_time: float = 0.0
+    tool_calls: int = 0
+    permission_denials: list[Denial] = []
+    warnings: list[Notice] = []
+    flow: Any = None
+    structured_output: Any = None
+    swept_processes: int = 0
+    auth_source: str | None = None
+    transcript: str | None = None
+    # what only a host knows
+    attempts: list[Attempt] = []
+    exit_code: int | None = None
+    signal: str | None = None
+    violated_limits: list[str] = []
+    peak_memory_mb: float | None = None
+    stderr_tail: str | None = None
+    start: Literal["fork", "cold"] | None = None
+
+    def as_error(self, error: SessionError) -> "SessionResult":
+        """The same session, ended by `error`; what it had said stays as the error's `partial_response`."""
+        if error.partial_response is None and self.status != "error":
+            error = error.model_copy(update={"partial_response": self.response or None})
+        return self.model_copy(update={"status": "error", "response": error.message, "error": error})
+
+    def to_message(self, *, hosted: bool = True) -> dict[str, Any]:
+        """The members in the order of the wire; `hosted=False` leaves out what only a host knows."""
+        return self.model_dump(exclude=None if hosted else set(HOST_MEMBERS))
+
+
+HOST_MEMBERS = (
+    "attempts",
+    "exit_code",
+    "signal",
+    "violated_limits",
+    "peak_memory_mb",
+    "stderr_tail",
+    "start",
+)
+"""The members that a bare cell does not send."""
+
+
+def failed(error: SessionError, **members: Any) -> SessionResult:
+    """The result of a session that ended with `error`; `members` are the others that are known."""
+    return SessionResult(status="error", response=error.message, error=error, **{"session_name": None, **members})
