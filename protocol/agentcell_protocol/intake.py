@@ -1,0 +1,74 @@
+"""One request from stdin: the first line, without waiting for the stream to end."""
+
+import errno
+import os
+import select
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from agentcell_protocol.errors import RequestError
+from agentcell_protocol.framing import LineFramer
+from agentcell_protocol.request_line import decode_request
+
+WAIT_SECONDS = 60.0
+"""From the start to a whole line: long enough for a host to send 30 MiB, short enough for a person to notice."""
+
+CHUNK_BYTES = 1024 * 1024
+"""In one read; a pipe gives less."""
+
+SEND_ONE_LINE = "send the request as one line of JSON on stdin"
+
+UNREADABLE = frozenset({errno.EBADF, errno.EIO, errno.EISDIR})
+"""A stdin that was closed, or never was a stream, is an empty one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """The first line's object, and whether more lines came with it (they are ignored)."""
+
+    message: dict[str, Any]
+    has_more: bool = False
+
+
+def read_message(fd: int = 0, *, wait_seconds: float = WAIT_SECONDS) -> Intake:
+    """The object on the first line of `fd`. Blank lines before it are skipped, a missing line end is forgiven.
+
+    Raises RequestError when `fd` is a terminal, is closed or empty, gives no whole line within
+    `wait_seconds`, or when its line is too long or no JSON object. Blocks.
+    """
+    if _is_terminal(fd):
+        raise RequestError(None, "stdin is a terminal", SEND_ONE_LINE)
+    framer = LineFramer()
+    deadline = time.monotonic() + wait_seconds
+    while _is_readable(fd, deadline):
+        chunk = _read(fd)
+        if lines := framer.push(chunk) if chunk else framer.finish():
+            return Intake(decode_request(lines[0]), has_more=len(lines) > 1 or bool(framer.finish()))
+        if not chunk:
+            return Intake(decode_request(None))
+    raise RequestError(None, f"no whole line came within {wait_seconds:g} s", SEND_ONE_LINE)
+
+
+def _is_terminal(fd: int) -> bool:
+    try:
+        return os.isatty(fd)
+    except OSError:
+        return False
+
+
+def _is_readable(fd: int, deadline: float) -> bool:
+    """Whether `fd` has bytes, or has ended, before the deadline."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
+
+
+def _read(fd: int) -> bytes:
+    """The next bytes; empty at the end of the stream."""
+    try:
+        return os.read(fd, CHUNK_BYTES)
+    except OSError as error:
+        if error.errno in UNREADABLE:
+            return b""
+        raise
