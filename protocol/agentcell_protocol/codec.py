@@ -32,7 +32,7 @@ def decode(line: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError as invalid:
         message = _decode_replacing(line, invalid)
     if not isinstance(message, dict):
-        raise WireError(f"the line is a JSON {_kind(message)}, not an object")
+        raise WireError(f"the line is {kind(message)}, not an object")
     return message
 
 
@@ -42,42 +42,52 @@ def encode(message: Mapping[str, Any]) -> bytes:
 
 
 def encode_noting(message: Mapping[str, Any]) -> tuple[bytes, bool]:
-    """The line of a message, and whether something nested over `MAX_DEPTH` was cut from it.
+    """The line of a message, and whether something was cut from it because it is nested over `MAX_DEPTH`.
 
-    NaN and infinities become null, lone surrogates U+FFFD, integers beyond 64 bits floats, and whatever
-    JSON has no form for its `str`.
+    NaN and infinities become null, lone surrogates U+FFFD, integers beyond 64 bits floats, keys
+    strings, what contains itself is cut where it does, and whatever JSON has no form for becomes its `str`.
     """
     try:
         return orjson.dumps(message, option=orjson.OPT_APPEND_NEWLINE), False
     except (orjson.JSONEncodeError, RecursionError):
         mender = _Mender()
-        mended = mender.mend(message, 0)
+        mended = mender.mend(message)
         return orjson.dumps(mended, option=orjson.OPT_APPEND_NEWLINE), mender.has_cut
 
 
 def _decode_replacing(line: bytes, invalid: orjson.JSONDecodeError) -> Any:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
+    if not _is_utf8(line):
         try:
             return orjson.loads(line.decode(errors="replace"))
         except orjson.JSONDecodeError as still_invalid:
             invalid = still_invalid
-    raise WireError(f"the line is not valid JSON: {invalid}") from None
+    is_cut = invalid.pos >= len(invalid.doc)
+    raise WireError(f"the line is not valid JSON: {invalid}", is_cut=is_cut) from None
 
 
-def _kind(value: Any) -> str:
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def kind(value: Any) -> str:
+    """What a decoded value is in JSON's words, with its article."""
     match value:
         case None:
             return "null"
         case bool():
-            return "boolean"
+            return "a boolean"
         case int() | float():
-            return "number"
+            return "a number"
         case str():
-            return "string"
+            return "a string"
+        case Mapping():
+            return "an object"
         case _:
-            return "array"
+            return "an array"
 
 
 class _Mender:
@@ -85,29 +95,44 @@ class _Mender:
 
     def __init__(self) -> None:
         self.has_cut = False
+        self._open: set[int] = set()
 
-    def mend(self, value: Any, depth: int) -> Any:
-        match value:
-            case None | bool():
-                return value
-            case str():
-                return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-            case int():
-                return int(value) if MIN_INTEGER <= value <= MAX_INTEGER else _as_float(value)
-            case float():
-                return value if isfinite(value) else None
-            case Mapping() | list() | tuple():
-                return self._mend_container(value, depth)
-            case _:
-                return self.mend(_as_text(value), depth)
-
-    def _mend_container(self, value: Mapping[Any, Any] | list[Any] | tuple[Any, ...], depth: int) -> Any:
-        if depth >= MAX_DEPTH:
+    def mend(self, value: Any, depth: int = 0) -> Any:
+        if not isinstance(value, Mapping | list | tuple):
+            return _mend_scalar(value)
+        if depth >= MAX_DEPTH or id(value) in self._open:
             self.has_cut = True
             return CUT
+        self._open.add(id(value))
+        # loops, because a comprehension would cost a second frame at each of 250 levels
+        mended: Any = {} if isinstance(value, Mapping) else []
         if isinstance(value, Mapping):
-            return {self.mend(_as_text(key), 0): self.mend(item, depth + 1) for key, item in value.items()}
-        return [self.mend(item, depth + 1) for item in value]
+            for key, item in value.items():
+                mended[_without_lone_surrogates(_as_text(key))] = self.mend(item, depth + 1)
+        else:
+            for item in value:
+                mended.append(self.mend(item, depth + 1))
+        self._open.discard(id(value))
+        return mended
+
+
+def _mend_scalar(value: Any) -> Any:
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return _without_lone_surrogates(value)
+        case int():
+            return int(value) if MIN_INTEGER <= value <= MAX_INTEGER else _as_float(value)
+        case float():
+            return float(value) if isfinite(value) else None
+        case _:
+            return _without_lone_surrogates(_as_text(value))
+
+
+def _without_lone_surrogates(text: str) -> str:
+    """The text with lone surrogates replaced; pairs of them become the character they spell."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _as_float(value: int) -> float | None:
@@ -118,6 +143,8 @@ def _as_float(value: int) -> float | None:
 
 
 def _as_text(value: Any) -> str:
+    if isinstance(value, bytes | bytearray):
+        return value.decode(errors="replace")
     try:
         return str(value)
     except Exception:  # noqa: BLE001 - a foreign __str__ may raise anything, and writing a line never raises

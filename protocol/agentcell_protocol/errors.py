@@ -2,7 +2,7 @@
 
 ValueError
 ├── RequestError    the request is not one the protocol knows
-└── WireError       a line is not a message: not JSON, not an object, or too long
+└── WireError       a line is not a message: not JSON, or not an object
 """
 
 from enum import StrEnum
@@ -135,10 +135,31 @@ class RequestError(ValueError):
         subject = "the request" if member is None else member
         super().__init__(f"{subject}: {reason}; {remedy}")
 
+    def __reduce__(self) -> tuple[type["RequestError"], tuple[str | None, str, str]]:
+        """Pickled by its fields, so that it crosses a process pool."""
+        return type(self), (self.member, self.reason, self.remedy)
+
     def as_session_error(self) -> SessionError:
         """The same, as the `error` of a result."""
         return session_error(Category.BAD_REQUEST, str(self), hint=self.remedy, member=self.member, reason=self.reason)
 
+    @classmethod
+    def from_session_error(cls, error: SessionError) -> "RequestError":
+        """The exception that a `bad_request` result carries, whoever refused the request."""
+        member, reason = error.details.get("member"), error.details.get("reason")
+        return cls(
+            member if isinstance(member, str) else None,
+            reason if isinstance(reason, str) else error.message,
+            error.hint or "see docs/protocol.md",
+        )
+
 
 class WireError(ValueError):
-    """Bytes that are no message: not UTF-8 JSON, not an object, or longer than the line limit."""
+    """Bytes that are no message: not JSON, nested too deep, or not an object.
+
+    `is_cut` says that the line ends before its JSON does.
+    """
+
+    def __init__(self, text: str, *, is_cut: bool = False) -> None:
+        super().__init__(text)
+        self.is_cut = is_cut

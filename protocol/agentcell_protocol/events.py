@@ -19,6 +19,8 @@ class Hello(TypedDict):
 
 
 class SessionStarted(TypedDict):
+    """The CLI has begun; from here on the session can be resumed by its id."""
+
     type: Literal["session_started"]
     session_id: str
     model: str | None
@@ -76,6 +78,8 @@ class RateLimit(TypedDict):
 
 
 class PermissionDenied(TypedDict):
+    """A tool call that was not permitted; the session goes on."""
+
     type: Literal["permission_denied"]
     tool_name: str
     tool_use_id: str
@@ -92,6 +96,8 @@ class UsageSoFar(TypedDict):
 
 
 class Warned(TypedDict):
+    """Something odd that did not end the session; the result lists it too."""
+
     type: Literal["warning"]
     code: str
     message: str

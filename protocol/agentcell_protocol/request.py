@@ -1,90 +1,98 @@
 """The request: what a session is to do. Policy travels in it; what may be spent on it (limits) travels beside it."""
 
+import os
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationError
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
+from agentcell_protocol.codec import encode, kind
 from agentcell_protocol.errors import RequestError
+from agentcell_protocol.members import (
+    REFUSED,
+    Argument,
+    Count,
+    Effort,
+    EventDetail,
+    Location,
+    Name,
+    PermissionMode,
+    Phase,
+    SessionId,
+    SettingSource,
+    Text,
+    Variables,
+)
 from agentcell_protocol.model import Frozen
 from agentcell_protocol.version import PROTOCOL
-
-MAX_NAME = 200
-"""Characters in the longest session name or id."""
 
 MAX_SCHEMA = 120_000
 """Bytes in the largest `output_schema`: it goes to the CLI as one argument, and Linux allows 128 KiB for one."""
 
-Phase = Literal["planning", "coding", "validation"]
-PermissionMode = Literal["default", "acceptEdits", "plan", "bypassPermissions", "dontAsk", "auto"]
-Effort = Literal["low", "medium", "high", "xhigh", "max"]
-SettingSource = Literal["user", "project", "local"]
-EventDetail = Literal["none", "summary", "full"]
+MAX_SHOWN = 60
+"""Characters of a refused value that its error shows."""
 
-
-def _refuse(reason: str, remedy: str) -> PydanticCustomError:
-    return PydanticCustomError("agentcell", "{reason}", {"reason": reason, "remedy": remedy})
-
-
-def _name(value: str) -> str:
-    if not value or len(value) > MAX_NAME:
-        raise _refuse(f"is {len(value)} characters long", f"give 1 to {MAX_NAME} characters")
-    if not value.isprintable() or "/" in value or value in {".", ".."}:
-        raise _refuse("cannot be used as a name", "give printable characters without '/', not '.' or '..'")
-    return value
-
-
-def _not_blank(value: str) -> str:
-    if not value.strip():
-        raise _refuse("is blank", "say what the agent is to do")
-    return value
-
-
-Name = Annotated[str, AfterValidator(_name)]
-Text = Annotated[str, AfterValidator(_not_blank)]
-Count = Annotated[int, Field(ge=1)]
+ELSEWHERE = {
+    "limits": "limits travel beside a request: give them to agentcell-worker or as the limits argument",
+    "prompt": "did you mean starting_message?",
+    "message": "did you mean starting_message?",
+    "cwd": "did you mean project_dir?",
+}
+"""What people write that spelling does not lead to the right member."""
 
 
 class SessionRequest(Frozen):
-    """One session, as the caller asks for it. Paths are absolute once `parse_request` has read them."""
+    """One session, as the caller asks for it. Relative paths are taken from the caller's working directory."""
 
     model_config = ConfigDict(extra="forbid")
 
-    session_name: Name
-    agent_type: Annotated[str, Field(min_length=1)]
-    project_dir: Annotated[str, Field(min_length=1)]
-    starting_message: Text | None = None
-    protocol: int = PROTOCOL
-    id: Name | None = None
-    spec_dir: str | None = None
-    phase: Phase | None = None
-    system_prompt: str | None = None
-    model: str | None = None
-    fallback_model: str | None = None
-    max_thinking_tokens: Annotated[int, Field(ge=0)] | None = None
-    effort: Effort | None = None
-    max_turns: Count | None = None
-    max_budget_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    permission_mode: PermissionMode | None = None
-    tools: list[str] | None = None
-    allowed_tools: list[str] | None = None
-    disallowed_tools: list[str] | None = None
-    mcp_servers: dict[str, dict[str, Any]] | None = None
-    add_dirs: list[str] | None = None
-    setting_sources: list[SettingSource] | None = None
-    env: dict[str, str] | None = None
-    output_schema: dict[str, Any] | None = None
-    session_id: str | None = None
-    resume: str | None = None
-    context: dict[str, Any] | None = None
-    agents_dir: str | None = None
-    cli_path: str | None = None
-    result_file: str | None = None
-    events: EventDetail = "none"
-    lifeline: bool = False
+    session_name: Name = Field(description="Names the session in its result and in messages.")
+    agent_type: Argument = Field(description="Which kind of agent: its tools, its defaults, its flow.")
+    project_dir: Location = Field(description="The directory the agent works in; it must exist.")
+    starting_message: Text | None = Field(
+        None, description="What the agent is to do. Left out for agent types that write it from `context`."
+    )
+    protocol: int = Field(PROTOCOL, description="The version of the wire.", json_schema_extra={"const": PROTOCOL})
+    id: Name | None = Field(None, description="Comes back in the result; `session_name` when left out.")
+    spec_dir: Location | None = Field(
+        None, description="Where implementation_plan.json is, which decides between `complete` and `continue`."
+    )
+    phase: Phase | None = Field(None, description="The build phase; the agent type's own when left out.")
+    system_prompt: str | None = Field(None, description="The role prompt: it leads the starting message.")
+    model: Argument | None = Field(None, description="The model; the CLI's default when left out.")
+    fallback_model: Argument | None = Field(None, description="The model to use when the first is overloaded.")
+    max_thinking_tokens: Annotated[int, Field(ge=0)] | None = Field(
+        None, description="Tokens for thinking; 0 turns it off, the agent type's own when left out."
+    )
+    effort: Effort | None = Field(None, description="How hard the model thinks.")
+    max_turns: Count | None = Field(None, description="Turns after which the session ends with `max_turns`.")
+    max_budget_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
+        None, description="Cost in US dollars at which the session ends with `max_budget`."
+    )
+    permission_mode: PermissionMode | None = Field(None, description="The agent type's own when left out.")
+    tools: list[Argument] | None = Field(None, description="Which tools exist; the agent type's when left out.")
+    allowed_tools: list[Argument] | None = Field(None, description="Which tools need no permission.")
+    disallowed_tools: list[Argument] | None = Field(None, description="Which tools are refused.")
+    mcp_servers: dict[str, dict[str, Any]] | None = Field(None, description="MCP servers by name.")
+    add_dirs: list[Location] | None = Field(None, description="Further directories that the tools may use.")
+    setting_sources: list[SettingSource] | None = Field(
+        None, description="Whose settings, hooks and memory files act; nobody's when left out."
+    )
+    env: Variables | None = Field(None, description="Environment variables for the agent's process.")
+    output_schema: dict[str, Any] | None = Field(None, description="JSON Schema of the `structured_output` asked for.")
+    session_id: SessionId | None = Field(None, description="The id the new session is to have.")
+    resume: Argument | None = Field(None, description="The id of the session to go on with.")
+    context: dict[str, Any] | None = Field(None, description="The agent type's own parameters by name.")
+    agents_dir: Location | None = Field(None, description="Where further agent types are defined.")
+    cli_path: Location | None = Field(None, description="The CLI to run instead of the bundled one.")
+    result_file: Location | None = Field(None, description="The result is put here too, before it is written.")
+    events: EventDetail = Field("none", description="Which events come before the result.")
+    lifeline: bool = Field(
+        default=False, description="Stdin stays open for the session; its end means that the caller is gone."
+    )
 
     @property
     def identity(self) -> str:
@@ -93,71 +101,90 @@ class SessionRequest(Frozen):
 
 
 def parse_request(data: object, *, base: Path | None = None) -> SessionRequest:
-    """The request that `data`, a decoded JSON object, asks for, with its paths taken from `base` (the cwd).
+    """The request that `data` asks for, with its paths taken from `base` (the cwd).
 
-    Raises RequestError, which names the member, the reason and the remedy.
+    `data` is a decoded JSON object or a SessionRequest. Raises RequestError, which names the member, the
+    reason and the remedy.
     """
+    if isinstance(data, SessionRequest):
+        data = data.model_dump(exclude_none=True)
     if not isinstance(data, Mapping):
-        raise RequestError(None, "it is not a JSON object", "send one object with the request's members")
+        raise RequestError(None, f"it is {kind(data)}", "send one JSON object with the request's members")
+    _check_version(data.get("protocol", PROTOCOL))
     _refuse_unknown_members(data)
     try:
-        request = SessionRequest.model_validate(data)
+        request = SessionRequest.model_validate(dict(data))
     except ValidationError as invalid:
-        raise _translate(invalid.errors()[0]) from None
-    request = _with_absolute_paths(request, base or Path.cwd())
+        raise _translate(invalid.errors(include_url=False)[0]) from None
+    request = _with_absolute_paths(request, str(base or Path.cwd()))
     _check(request)
     return request
+
+
+def _check_version(version: object) -> None:
+    if version != PROTOCOL or isinstance(version, bool):
+        reason = f"version {_shown(version)} is not spoken here"
+        raise RequestError("protocol", reason, f"send {PROTOCOL}, or leave it out")
 
 
 def _refuse_unknown_members(data: Mapping[Any, Any]) -> None:
     known = list(SessionRequest.model_fields)
     for member in data:
         if member not in known:
-            close = get_close_matches(str(member), known, n=1)
-            remedy = f"did you mean {close[0]}?" if close else f"leave it out; the members are {', '.join(known)}"
-            raise RequestError(str(member), "is not a member of a request", remedy)
+            name = str(member)[:MAX_SHOWN]
+            raise RequestError(name, "is not a member of a request", ELSEWHERE.get(name) or _suggest(name, known))
+
+
+def _suggest(name: str, known: list[str]) -> str:
+    close = get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]}?" if close else f"leave it out; the members are {', '.join(known)}"
 
 
 def _translate(error: ErrorDetails) -> RequestError:
     member = ".".join(str(part) for part in error["loc"])
     context = error.get("ctx", {})
-    if error["type"] == "agentcell":
+    if error["type"] == REFUSED:
         return RequestError(member, context["reason"], context["remedy"])
     if error["type"] == "missing":
         return RequestError(member, "is missing", "every request has it")
-    given = error["input"]
-    shown = "null" if given is None else repr(given)[:60]
-    return RequestError(member, f"{shown} is not allowed here", "it " + error["msg"].removeprefix("Input "))
+    return RequestError(
+        member, f"{_shown(error['input'])} is not allowed here", "it " + error["msg"].removeprefix("Input ")
+    )
 
 
-def _with_absolute_paths(request: SessionRequest, base: Path) -> SessionRequest:
-    paths = {
-        member: str(base / Path(value).expanduser())
+def _shown(value: object) -> str:
+    """A refused value as JSON, shortened; what holds others by its kind only."""
+    if not isinstance(value, str | int | float):
+        return kind(value)
+    text = encode({"": value}).decode()[4:-2]
+    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "…"
+
+
+def _with_absolute_paths(request: SessionRequest, base: str) -> SessionRequest:
+    paths: dict[str, Any] = {
+        member: _absolute(base, value)
         for member in ("project_dir", "spec_dir", "agents_dir", "result_file")
         if (value := getattr(request, member)) is not None
     }
-    return request.model_copy(
-        update={
-            **paths,
-            "project_dir": str(Path(paths["project_dir"]).resolve()),
-            "add_dirs": request.add_dirs and [str(base / Path(path).expanduser()) for path in request.add_dirs],
-        }
-    )
+    paths["project_dir"] = os.path.realpath(paths["project_dir"])
+    if request.add_dirs is not None:
+        paths["add_dirs"] = [_absolute(base, path) for path in request.add_dirs]
+    if request.cli_path is not None and "/" in request.cli_path:  # a bare name is looked up in PATH
+        paths["cli_path"] = _absolute(base, request.cli_path)
+    return request.model_copy(update=paths)
+
+
+def _absolute(base: str, path: str) -> str:
+    return str(Path(base, os.path.expanduser(path)))  # noqa: PTH111 - pathlib raises for an unknown user
 
 
 def _check(request: SessionRequest) -> None:
     """What can only be said of the request as a whole, or by looking at the file system."""
-    if request.protocol != PROTOCOL:
+    if not os.path.isdir(request.project_dir):  # noqa: PTH112 - pathlib raises for an overlong name
         raise RequestError(
-            "protocol",
-            f"version {request.protocol} is not spoken here",
-            f"send version {PROTOCOL}, or leave it out",
-        )
-    if not Path(request.project_dir).is_dir():
-        raise RequestError(
-            "project_dir",
-            f"{request.project_dir} is not a directory",
-            "name the directory the agent works in",
+            "project_dir", f"{request.project_dir} is not a directory", "name the directory the agent works in"
         )
     if request.session_id is not None and request.resume is not None:
         raise RequestError("session_id", "is given with resume", "leave one out: a resumed session keeps its id")
+    if request.output_schema is not None and (size := len(encode(request.output_schema))) > MAX_SCHEMA:
+        raise RequestError("output_schema", f"is {size} bytes long", f"keep it under {MAX_SCHEMA} bytes")

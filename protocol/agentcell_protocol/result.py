@@ -1,6 +1,8 @@
 """The result: the last line of a cell, and what a host returns."""
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
+
+from pydantic import model_validator
 
 from agentcell_protocol.errors import SessionError
 from agentcell_protocol.model import Frozen
@@ -89,6 +91,12 @@ class SessionResult(Frozen):
     peak_memory_mb: float | None = None
     stderr_tail: str | None = None
     start: Literal["fork", "cold"] | None = None
+
+    @model_validator(mode="after")
+    def _error_is_there_when_it_must(self) -> Self:
+        if (self.error is None) == (self.status == "error"):
+            raise ValueError(f"status is {self.status!r} and error is {self.error!r}")
+        return self
 
     def as_error(self, error: SessionError) -> "SessionResult":
         """The same session, ended by `error`; what it had said stays as the error's `partial_response`."""

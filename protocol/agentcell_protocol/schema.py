@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import orjson
 from pydantic import Field, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
 
 from agentcell_protocol.events import Event
 from agentcell_protocol.request import SessionRequest
@@ -23,9 +24,16 @@ _TYPES: dict[Kind, TypeAdapter[Any]] = {
 }
 
 
+class _Untitled(GenerateJsonSchema):
+    """Leaves out the titles, which only repeat each member's name."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
 def generate(kind: Kind) -> str:
     """The schema of a kind of message, as the text of its file."""
-    schema = {"$schema": DIALECT, **_TYPES[kind].json_schema(mode="validation")}
+    schema = {"$schema": DIALECT, **_TYPES[kind].json_schema(mode="validation", schema_generator=_Untitled)}
     return orjson.dumps(schema, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
 
 
