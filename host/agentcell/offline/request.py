@@ -51,7 +51,8 @@ class ModelRequest:
     @property
     def prompt(self) -> str:
         """Everything the user said so far, joined by line ends, without the reminders of the CLI."""
-        return "\n".join(_text(said.get("content", "")) for said in self.messages if said.get("role") == "user")
+        said = (_text(message.get("content", "")) for message in self.messages if message.get("role") == "user")
+        return "\n".join(text for text in said if text)
 
     @property
     def is_streamed(self) -> bool:

@@ -1,7 +1,8 @@
-"""The script of an offline model: what it answers, turn by turn. The package docstring shows one."""
+"""The script of an offline model: what it answers, turn by turn. The docstring of the package shows one."""
 
 import json
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -96,9 +97,9 @@ class Turn(_Part):
     """What the model does with one request (or with `times` requests in a row).
 
     An answer is made of `thinking`, `text` (each string a block, sent `repeat` times over) and `tools`; with
-    none of them it is empty. It begins after `delay` seconds and streams in `chunks` pieces, `pace` seconds
-    apart. `stall` and `drop` stop it, at the start or in the middle. In its place there can be an `error`
-    of the API, or any `body` with status 200.
+    none of them it is empty. It begins after `delay` seconds and streams each text in `chunks` pieces, with
+    `pace` seconds after each event. `stall` and `drop` stop it, at the start or in the middle. In its place there
+    can be an `error` of the API, or any `body` with status 200.
     """
 
     text: Texts = []
@@ -179,6 +180,11 @@ def load_script(source: "Script | Mapping[str, Any] | Path | str") -> Script:
         return Script.model_validate(data)
     except ValidationError as invalid:
         raise _translate(invalid.errors()[0]) from None
+
+
+def default_script() -> Script:
+    """The script that ships with the package: the model looks around, writes `OFFLINE.md` and reads it."""
+    return Script.model_validate(yaml.safe_load(files("agentcell.offline").joinpath("default.yaml").read_text("utf-8")))
 
 
 def _read(path: Path) -> Any:
