@@ -27,7 +27,7 @@ _TYPES: dict[Kind, TypeAdapter[Any]] = {
 class _Untitled(GenerateJsonSchema):
     """Leaves out the titles, which only repeat each member's name."""
 
-    def field_title_should_be_set(self, schema: Any) -> bool:
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - the base class names it
         return False
 
 
