@@ -40,7 +40,7 @@ def _not_blank(value: str) -> str:
 
 def _argument(value: str) -> str:
     if not value:
-        raise _refuse("is empty", "give a value, or leave the member out")
+        raise _refuse("is empty", "give a value")
     if "\0" in value:
         raise _refuse("holds a NUL character", "leave it out of the value")
     return value

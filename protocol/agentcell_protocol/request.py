@@ -35,13 +35,30 @@ MAX_SCHEMA = 120_000
 MAX_SHOWN = 60
 """Characters of a refused value that its error shows."""
 
+LIMITS = "limits travel beside a request: give them to agentcell-worker, or as the limits argument"
+
 ELSEWHERE = {
-    "limits": "limits travel beside a request: give them to agentcell-worker or as the limits argument",
+    "limits": LIMITS,
+    "timeout": f"did you mean the limit max_execution_seconds? {LIMITS}",
+    "max_execution_seconds": LIMITS,
     "prompt": "did you mean starting_message?",
     "message": "did you mean starting_message?",
     "cwd": "did you mean project_dir?",
 }
-"""What people write that spelling does not lead to the right member."""
+"""What people write whose spelling does not lead to the right member, and where it belongs."""
+
+REMEDIES = {
+    "string_type": "give a string",
+    "int_type": "give a whole number",
+    "float_type": "give a number",
+    "bool_type": "give true or false",
+    "list_type": "give an array",
+    "dict_type": "give an object",
+    "literal_error": "give {expected}",
+    "greater_than": "give more than {gt:g}",
+    "greater_than_equal": "give {ge} or more",
+}
+"""By pydantic's type of error, and formatted with its context."""
 
 
 class SessionRequest(Frozen):
@@ -146,10 +163,9 @@ def _translate(error: ErrorDetails) -> RequestError:
     if error["type"] == REFUSED:
         return RequestError(member, context["reason"], context["remedy"])
     if error["type"] == "missing":
-        return RequestError(member, "is missing", "every request has it")
-    return RequestError(
-        member, f"{_shown(error['input'])} is not allowed here", "it " + error["msg"].removeprefix("Input ")
-    )
+        return RequestError(member, "is missing", "add it: every request has one")
+    remedy = REMEDIES.get(error["type"], "give what docs/protocol.md says").format(**context)
+    return RequestError(member, f"{_shown(error['input'])} is not allowed here", remedy)
 
 
 def _shown(value: object) -> str:
