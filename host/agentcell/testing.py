@@ -159,7 +159,7 @@ class _StandIn:
     def _wait(self, seconds: float) -> None:
         time.sleep(seconds)
 
-    def _hang(self, _true: bool) -> None:  # noqa: FBT001 - the value of the step
+    def _hang(self, _true: bool) -> None:
         while self._minds_eof and os.read(STDIN, 4096):
             pass
         if self._minds_eof:
