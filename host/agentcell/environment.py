@@ -1,0 +1,78 @@
+"""The environment of a cell: built from a list of what may pass, never inherited. Pure."""
+
+from collections.abc import Iterable, Mapping
+
+PASSED = frozenset(
+    {
+        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TERM", "TMPDIR"),
+        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+        *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
+        "SSH_AUTH_SOCK",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+        "CLAUDE_CODE_MAX_RETRIES",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+        "CLAUDE_CONFIG_DIR",
+        "IS_SANDBOX",
+    }
+)
+"""Variables every cell gets, when they are set."""
+
+PASSED_PREFIXES = ("LC_", "ANTHROPIC_")
+
+CLOUDS: Mapping[str, tuple[str, ...]] = {
+    "CLAUDE_CODE_USE_BEDROCK": ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_SKIP_BEDROCK_AUTH", "AWS_"),
+    "CLAUDE_CODE_USE_VERTEX": (
+        *("CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_SKIP_VERTEX_AUTH"),
+        *("GOOGLE_", "CLOUDSDK_", "CLOUD_ML_REGION", "VERTEX_REGION_"),
+    ),
+    "CLAUDE_CODE_USE_FOUNDRY": ("CLAUDE_CODE_USE_FOUNDRY", "CLAUDE_CODE_SKIP_FOUNDRY_AUTH", "AZURE_"),
+}
+"""The switch of a cloud, and the prefixes of what passes only when it is set."""
+
+OFF = frozenset({"", "0", "false", "no", "off"})
+"""Values with which a switch counts as not set."""
+
+ENCLOSING = frozenset(
+    {
+        *("CLAUDECODE", "AI_AGENT", "CLAUDE_PID", "CLAUDE_EFFORT", "CLAUDE_ENV_FILE", "CLAUDE_PROJECT_DIR"),
+        *("CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_EXECPATH", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_INVOKED_SKILLS"),
+        *("CLAUDE_CODE_CONTAINER_ID", "CLAUDE_CODE_WORKER_EPOCH", "CLAUDE_CODE_TMPDIR", "CLAUDE_SESSION_ID"),
+        *("CLAUDE_AGENT_SDK_VERSION", "CLAUDE_AGENT_SDK_CLIENT_APP", "CLAUDE_CODE_RESUME_FROM_SESSION"),
+    }
+)
+"""What an agent session around the host sets for its tools: it would make the CLI believe it runs inside it."""
+
+ENCLOSING_PREFIXES = (
+    *("CLAUDE_CODE_SESSION", "CLAUDE_CODE_CHILD_", "CLAUDE_CODE_HOST_", "CLAUDE_CODE_REMOTE"),
+    *("CLAUDE_CODE_BRIDGE_", "CLAUDE_CODE_MESSAGING_", "CLAUDE_BG_", "AGENTCELL_"),
+)
+
+INTERPRETER_PREFIX = "PYTHON"
+"""Settings of the host's interpreter; the cell's would import the repository's own modules with some of them."""
+
+
+def cell_environment(
+    surrounding: Mapping[str, str], *, env: Mapping[str, str] | None = None, pass_env: Iterable[str] = ()
+) -> dict[str, str]:
+    """What a cell gets of the host's `surrounding` environment, plus the variables named in `pass_env`, plus `env`.
+
+    Variables of the interpreter (PYTHON…) and markers of an enclosing agent session never pass, whoever names them.
+    """
+    prefixes = (*PASSED_PREFIXES, *_cloud_prefixes({**surrounding, **(env or {})}))
+    named = PASSED | set(pass_env)
+    passed = {name: value for name, value in surrounding.items() if name in named or name.startswith(prefixes)}
+    return inherited_environment({**passed, **(env or {})})
+
+
+def inherited_environment(surrounding: Mapping[str, str]) -> dict[str, str]:
+    """The environment as given, without what belongs to an interpreter or to an enclosing agent session."""
+    return {name: value for name, value in surrounding.items() if not _stays_outside(name)}
+
+
+def _cloud_prefixes(environment: Mapping[str, str]) -> list[str]:
+    switched_on = [prefixes for switch, prefixes in CLOUDS.items() if environment.get(switch, "").lower() not in OFF]
+    return [prefix for prefixes in switched_on for prefix in prefixes]
+
+
+def _stays_outside(name: str) -> bool:
+    return name in ENCLOSING or name.startswith((*ENCLOSING_PREFIXES, INTERPRETER_PREFIX))

@@ -1,0 +1,36 @@
+"""What a caller of the host can get wrong. How a session ends is never an exception: it is a `SessionResult`.
+
+ValueError
+├── RequestError        the request is not one the protocol knows (agentcell_protocol)
+└── (ValueError)        a limit that makes no sense, named
+RuntimeError
+├── HostClosedError     a `Host` is used outside its `async with`
+└── RunningLoopError    `run_session_sync` is called where a loop runs already
+"""
+
+from typing import Any
+
+from agentcell_protocol.errors import Category, RequestError, SessionError
+
+
+class HostClosedError(RuntimeError):
+    """A `Host` runs sessions only inside its `async with` block."""
+
+    def __init__(self) -> None:
+        super().__init__("this host is closed: call run() inside `async with Host() as host:`")
+
+
+class RunningLoopError(RuntimeError):
+    """`run_session_sync` starts an event loop of its own and cannot do so inside another."""
+
+    def __init__(self) -> None:
+        super().__init__("run_session_sync() cannot be called from a running event loop: await run_session() instead")
+
+
+def request_error(error: SessionError | None) -> RequestError | None:
+    """The exception that a `bad_request` found inside the cell stands for; None for every other ending."""
+    if error is None or error.category is not Category.BAD_REQUEST:
+        return None
+    member: Any = error.details.get("member")
+    reason = error.details.get("reason") or error.message
+    return RequestError(member, str(reason), error.hint or "send a request that the protocol knows")

@@ -1,0 +1,88 @@
+"""A host for many sessions: at most so many at a time, and none left when it closes."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+import anyio
+
+from agentcell.environment import cell_environment
+from agentcell.errors import HostClosedError
+from agentcell.limits import Limits
+from agentcell.listener import OnEvent
+from agentcell.run import Request, as_request, checked, run_attempt
+from agentcell.spawn import WORKER, start_cold
+from agentcell.stop import Stop
+from agentcell_protocol.request import SessionRequest
+from agentcell_protocol.result import SessionResult
+
+
+class Host:
+    """Runs sessions, each in a cell of its own, `max_sessions` (the number of cores) at a time.
+
+    To be entered with `async with`; leaving it cancels the sessions that still run and waits for their ends.
+    `worker_command` starts another worker than ours, such as `agentcell.testing.stand_in`. Raises ValueError for
+    a `max_sessions` under one.
+    """
+
+    def __init__(self, max_sessions: int | None = None, *, worker_command: Sequence[str] = WORKER) -> None:
+        if max_sessions is not None and max_sessions < 1:
+            raise ValueError("max_sessions must be positive")
+        self._max_sessions = max_sessions or os.cpu_count() or 1
+        self._spawn = partial(start_cold, command=tuple(worker_command))
+        self._limiter: anyio.CapacityLimiter | None = None
+        self._stops: set[Stop] = set()
+        self._ended = anyio.Event()
+
+    async def __aenter__(self) -> Self:
+        self._limiter = anyio.CapacityLimiter(self._max_sessions)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._limiter = None
+        for stop in self._stops:
+            stop.cancel()
+        with anyio.CancelScope(shield=True):
+            while self._stops:
+                self._ended = anyio.Event()
+                await self._ended.wait()
+
+    async def run(
+        self,
+        request: Request,
+        *,
+        limits: Limits | None = None,
+        on_event: OnEvent | None = None,
+        env: Mapping[str, str] | None = None,
+        pass_env: Iterable[str] = (),
+    ) -> SessionResult:
+        """As `run_session`, as soon as there is room. Raises HostClosedError outside the `async with` block, too."""
+        if self._limiter is None:
+            raise HostClosedError
+        session = as_request(request)
+        environment = cell_environment(os.environ, env=env, pass_env=pass_env)
+        async with self._limiter:
+            return checked(await self._run(session, limits or Limits(), environment, on_event))
+
+    async def _run(
+        self,
+        request: SessionRequest,
+        limits: Limits,
+        environment: Mapping[str, str],
+        on_event: OnEvent | None,
+    ) -> SessionResult:
+        if self._limiter is None:
+            raise HostClosedError
+        stop = Stop()
+        self._stops.add(stop)
+        try:
+            return await run_attempt(
+                request, limits, environment=environment, on_event=on_event, stop=stop, spawn=self._spawn
+            )
+        finally:
+            self._stops.discard(stop)
+            self._ended.set()

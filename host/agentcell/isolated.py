@@ -1,0 +1,90 @@
+"""The coder phase of an autonomous app: one call, one isolated session, tried again when that may help."""
+
+import random
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from os import PathLike, environ, fspath
+from typing import Any
+
+import anyio
+
+from agentcell.attempt import as_attempt
+from agentcell.environment import cell_environment
+from agentcell.limits import Limits
+from agentcell.listener import OnEvent
+from agentcell.retry import RetryPolicy, delay_before_next
+from agentcell.run import as_request, checked, run_attempt
+from agentcell_protocol.result import Attempt, SessionResult, Status, Usage
+
+
+async def run_agent_session_isolated(  # noqa: PLR0917 - its callers pass them by position
+    project_dir: str | PathLike[str],
+    spec_dir: str | PathLike[str] | None,
+    agent_type: str,
+    model: str | None,
+    starting_message: str,
+    system_prompt: str | None = None,
+    max_thinking_tokens: int | None = None,
+    session_name: str = "agent-session",
+    limits: Limits | None = None,
+    subtask_id: str | None = None,
+    max_retries: int = 3,
+    *,
+    env: Mapping[str, str] | None = None,
+    pass_env: Iterable[str] = (),
+    on_event: OnEvent | None = None,
+) -> tuple[Status, str, dict[str, int]]:
+    """Run one agent session in a worker process of its own; `(status, response_text, usage)`.
+
+    `status` is `complete`, `continue` or `error`; `response_text` is then the error's message. `usage` holds the
+    four token counts, summed over all attempts. With a `subtask_id`, what may end better is tried again, at most
+    `max_retries` attempts in all; without one there is one attempt. Raises RequestError, ValueError for a
+    `max_retries` under one, and whatever `on_event` raises.
+    """
+    if max_retries < 1:
+        raise ValueError("max_retries must be positive")
+    members = {
+        "session_name": session_name,
+        "agent_type": agent_type,
+        "project_dir": fspath(project_dir),
+        "spec_dir": None if spec_dir is None else fspath(spec_dir),
+        "model": model,
+        "starting_message": starting_message,
+        "system_prompt": system_prompt,
+        "max_thinking_tokens": max_thinking_tokens,
+    }
+    request = as_request({name: value for name, value in members.items() if value is not None})
+    environment = cell_environment(environ, env=env, pass_env=pass_env)
+
+    async def attempt() -> SessionResult:
+        return await run_attempt(request, limits or Limits(), environment=environment, on_event=on_event)
+
+    policy = RetryPolicy(max_attempts=max_retries if subtask_id is not None else 1)
+    result = checked(await with_retries(attempt, policy))
+    return result.status, result.response, result.usage.model_dump()
+
+
+async def with_retries(
+    attempt: Callable[[], Awaitable[SessionResult]],
+    policy: RetryPolicy,
+    *,
+    pause: Callable[[float], Awaitable[Any]] = anyio.sleep,
+    clock: Callable[[], float] = time.time,
+    chance: Callable[[], float] = random.random,
+) -> SessionResult:
+    """The last attempt's result, with the usage of all of them and each as an entry of `attempts`."""
+    attempts: list[Attempt] = []
+    while True:
+        result = await attempt()
+        attempts.append(as_attempt(result, len(attempts) + 1))
+        delay = delay_before_next(result.error, len(attempts), policy, now=clock(), chance=chance())
+        if delay is None:
+            usage = sum((one.usage for one in attempts), start=Usage())
+            return result.model_copy(update={"attempts": attempts, "usage": usage, "cost_usd": _cost(attempts)})
+        await pause(delay)
+
+
+def _cost(attempts: list[Attempt]) -> float | None:
+    """What all attempts cost; unknown when one's cost is."""
+    known = [one.cost_usd for one in attempts if one.cost_usd is not None]
+    return sum(known) if len(known) == len(attempts) else None

@@ -1,0 +1,88 @@
+"""What may be spent on a session. Limits travel beside the request."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from math import isfinite
+from typing import Any
+
+from agentcell_protocol.errors import RequestError
+
+ENFORCED = frozenset({"startup_seconds", "max_execution_seconds", "drain_seconds"})
+"""The limits that end or shape a session today; asking for another gets a warning."""
+
+MAY_BE_ZERO = frozenset({"drain_seconds"})
+"""Zero is a meaning of its own here: nothing is waited for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a session may take; None is no limit. Raises ValueError, which names the limit.
+
+    `startup_seconds` ends when the session has started, `idle_seconds` is silence while no tool runs,
+    `max_execution_seconds` the whole of it, `drain_seconds` the wait for background work. Memory is the resident
+    size of the whole tree; `max_cpu_percent` only warns.
+    """
+
+    startup_seconds: float = 120.0
+    idle_seconds: float | None = None
+    max_execution_seconds: float = 3600.0
+    drain_seconds: float = 10.0
+    max_memory_mb: float | None = None
+    max_cpu_percent: float | None = 80.0
+    max_cpu_seconds: float | None = None
+    max_file_descriptors: int | None = None
+    max_threads: int | None = None
+    max_processes: int | None = None
+    max_output_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            _check(field.name, getattr(self, field.name), is_optional=_is_optional(field.type))
+
+    @classmethod
+    def from_mapping(cls, members: object) -> "Limits":
+        """The limits of a decoded `limits` member. Raises RequestError, which names the limit."""
+        if members is None:
+            return cls()
+        if not isinstance(members, Mapping):
+            raise RequestError("limits", "it is not a JSON object", "send an object of limits, or leave it out")
+        for name in members:
+            _check_name(str(name))
+        try:
+            return cls(**members)
+        except ValueError as invalid:
+            name, _, reason = str(invalid).partition(" ")
+            raise RequestError(f"limits.{name}", reason, "give another value, or leave the limit out") from None
+
+    def not_enforced(self) -> list[str]:
+        """The names of limits that were asked for and that nothing enforces yet."""
+        return [
+            field.name
+            for field in fields(self)
+            if field.name not in ENFORCED and getattr(self, field.name) not in (None, field.default)
+        ]
+
+
+def _check(name: str, value: Any, *, is_optional: bool) -> None:
+    if value is None and is_optional:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise ValueError(f"{name} must be a number")
+    if name in MAY_BE_ZERO and value < 0:
+        raise ValueError(f"{name} must not be negative")
+    if name not in MAY_BE_ZERO and value <= 0:
+        raise ValueError(f"{name} must be positive")
+
+
+def _is_optional(annotation: Any) -> bool:
+    return "None" in str(annotation)
+
+
+def _check_name(name: str) -> None:
+    known = [field.name for field in fields(Limits)]
+    if name in known:
+        return
+    close = get_close_matches(name, known, n=1)
+    remedy = f"did you mean {close[0]}?" if close else f"leave it out; the limits are {', '.join(known)}"
+    raise RequestError(f"limits.{name}", "is not a limit", remedy)

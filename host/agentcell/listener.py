@@ -1,0 +1,46 @@
+"""The caller's `on_event`: told in order, and the only foreign code in the host."""
+
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from typing import Any
+
+import anyio
+
+from agentcell_protocol.events import Detail, is_wanted
+
+OnEvent = Callable[[dict[str, Any]], Awaitable[object] | object]
+"""Called with each event, a plain dict. What it raises ends the session and is then raised to the caller."""
+
+
+class Listener:
+    """Passes events on until it is closed or its callback fails; `failure` is then what the callback raised."""
+
+    def __init__(self, on_event: OnEvent | None, detail: Detail) -> None:
+        self.failure: BaseException | None = None
+        self._on_event = on_event
+        self._detail = detail
+        self._delivery: anyio.CancelScope | None = None
+
+    async def deliver(self, event: dict[str, Any]) -> None:
+        """Have the callback take the event, if it is one the caller wants."""
+        if self._on_event is None or not is_wanted(str(event.get("type")), self._detail):
+            return
+        with anyio.CancelScope() as self._delivery:
+            await self._call(self._on_event, event)
+
+    def close(self) -> None:
+        """Deliver nothing more; a callback that still waits is cancelled."""
+        self._on_event = None
+        if self._delivery is not None:
+            self._delivery.cancel()
+
+    async def _call(self, on_event: OnEvent, event: dict[str, Any]) -> None:
+        try:
+            taken = on_event(event)
+            if isawaitable(taken):
+                await taken
+        except anyio.get_cancelled_exc_class():
+            raise
+        except BaseException as failure:  # noqa: BLE001 - foreign code; raised again once the cell is gone
+            self.failure = failure
+            self._on_event = None

@@ -1,0 +1,100 @@
+"""The host's ends of a cell's pipes: nonblocking, bounded, and never waiting on after the cell's death."""
+
+import fcntl
+import os
+from contextlib import suppress
+from io import FileIO
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+READ_BYTES = 256 * 1024
+"""In one read: long lines come in few pieces."""
+
+DEFAULT_CAPACITY = 64 * 1024
+"""Bytes a pipe holds where its size cannot be asked for."""
+
+
+class PipeReader:
+    """Reads until the end of the stream, or until `finish` was called and what is in the pipe is read.
+
+    A writer that lives on in some detached process cannot hold it up: what a dead worker wrote is in the
+    pipe by then, so no more than the pipe can hold is read.
+    """
+
+    def __init__(self, pipe: FileIO) -> None:
+        os.set_blocking(pipe.fileno(), False)
+        self._pipe = pipe
+        self._fd = pipe.fileno()
+        self._left: int | None = None
+        self._waiting: anyio.CancelScope | None = None
+
+    async def read(self) -> bytes:
+        """The next bytes; empty at the end."""
+        await checkpoint()
+        while self._left is None or self._left > 0:
+            try:
+                chunk = os.read(self._fd, READ_BYTES)
+            except BlockingIOError:
+                if self._left is not None:
+                    return b""
+                await self._wait()
+            except OSError:
+                return b""
+            else:
+                self._left = None if self._left is None else self._left - len(chunk)
+                return chunk
+        return b""
+
+    def finish(self) -> None:
+        """Nothing more will be written by the one this is read for."""
+        self._left = _capacity(self._fd)
+        if self._waiting is not None:
+            self._waiting.cancel()
+
+    def close(self) -> None:
+        """Close it; nobody may be reading."""
+        _close(self._pipe)
+
+    async def _wait(self) -> None:
+        with anyio.CancelScope() as self._waiting:
+            await anyio.wait_readable(self._fd)
+        self._waiting = None
+
+
+class PipeWriter:
+    """Writes without blocking the loop; open until `close`, so that the reader can watch for its end."""
+
+    def __init__(self, pipe: FileIO) -> None:
+        os.set_blocking(pipe.fileno(), False)
+        self._pipe = pipe
+        self._fd = pipe.fileno()
+
+    async def write(self, data: bytes) -> None:
+        """Write all of it, or as much as the reader lives to take."""
+        left = memoryview(data)
+        with suppress(OSError):
+            while left:
+                try:
+                    left = left[os.write(self._fd, left) :]
+                except BlockingIOError:
+                    await anyio.wait_writable(self._fd)
+
+    def close(self) -> None:
+        """Close it; nobody may be writing."""
+        _close(self._pipe)
+
+
+def _capacity(fd: int) -> int:
+    if not hasattr(fcntl, "F_GETPIPE_SZ"):
+        return DEFAULT_CAPACITY
+    try:
+        return fcntl.fcntl(fd, fcntl.F_GETPIPE_SZ)
+    except OSError:
+        return DEFAULT_CAPACITY
+
+
+def _close(pipe: FileIO) -> None:
+    if not pipe.closed:
+        anyio.notify_closing(pipe.fileno())
+        pipe.close()

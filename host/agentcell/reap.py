@@ -1,0 +1,60 @@
+"""Ending a cell: its worker first, in its own way if it can, then whatever is left of it, until it is gone."""
+
+from collections.abc import Callable
+from functools import partial
+from signal import SIGKILL, SIGTERM
+from typing import TypeVar
+
+import anyio
+import psutil
+
+from agentcell.spawn import Child
+from agentcell_protocol import cell
+
+GRACE_SECONDS = cell.TERM_SECONDS + cell.KILL_SECONDS + 1.0
+"""From SIGTERM to SIGKILL of a worker: it ends its CLI and sweeps its strays in that time, and writes its result."""
+
+T = TypeVar("T")
+
+
+async def end_worker(child: Child, exited: anyio.Event, forced: anyio.Event) -> list[psutil.Process]:
+    """Have the worker end itself, kill it after `GRACE_SECONDS` or when `forced`; what was below it when it was killed.
+
+    Returns at the latest `GRACE_SECONDS + KILL_SECONDS` later, whether it is gone or not. To be shielded.
+    """
+    child.send(SIGTERM)
+    with anyio.move_on_after(GRACE_SECONDS):
+        await first_of(exited, forced)
+    if exited.is_set():
+        return []
+    below = await _in_thread(partial(cell.descendants, child.pid))
+    child.send(SIGKILL)
+    with anyio.move_on_after(cell.KILL_SECONDS):
+        await exited.wait()
+    return below
+
+
+async def sweep(marker: str, below: list[psutil.Process], *, forced: bool) -> int:
+    """End every process that carries the marker or is in `below`; how many there were. Bounded; to be shielded."""
+
+    def find() -> list[psutil.Process]:
+        return list({*cell.marked(marker), *filter(cell.is_alive, below)})
+
+    return await _in_thread(partial(cell.end, find, term_seconds=0.0 if forced else cell.TERM_SECONDS))
+
+
+async def first_of(*events: anyio.Event) -> None:
+    """Wait until one of the events is set."""
+    async with anyio.create_task_group() as tasks:
+        for event in events:
+            tasks.start_soon(_cancel_after, event, tasks.cancel_scope)
+
+
+async def _cancel_after(event: anyio.Event, scope: anyio.CancelScope) -> None:
+    await event.wait()
+    scope.cancel()
+
+
+async def _in_thread(function: Callable[[], T]) -> T:
+    """Run it beside the loop, with a limiter of its own: a busy program's threads must not delay an end."""
+    return await anyio.to_thread.run_sync(function, limiter=anyio.CapacityLimiter(1))

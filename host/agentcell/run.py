@@ -1,0 +1,199 @@
+"""One session: a request in, a cell around it, one result out."""
+
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from os import environ
+from typing import Any
+
+import anyio
+
+from agentcell.attempt import Ending, cancelled, decide, not_started, spawn_failed
+from agentcell.environment import cell_environment
+from agentcell.errors import RunningLoopError, request_error
+from agentcell.limits import Limits
+from agentcell.listener import Listener, OnEvent
+from agentcell.reap import sweep
+from agentcell.record import Record
+from agentcell.result_file import write_result_file
+from agentcell.scratch import scratch
+from agentcell.spawn import Child, Spawn, start_cold
+from agentcell.stop import Stop
+from agentcell.supervise import Supervision
+from agentcell_protocol.cell import DRAIN_SECONDS, MARKER, new_marker
+from agentcell_protocol.codec import encode
+from agentcell_protocol.errors import RequestError
+from agentcell_protocol.events import Detail
+from agentcell_protocol.framing import LINE_LIMIT
+from agentcell_protocol.masking import Mask
+from agentcell_protocol.request import SessionRequest, parse_request
+from agentcell_protocol.result import Notice, SessionResult
+
+Request = SessionRequest | Mapping[str, Any]
+
+
+async def run_session(
+    request: Request,
+    *,
+    limits: Limits | None = None,
+    on_event: OnEvent | None = None,
+    env: Mapping[str, str] | None = None,
+    pass_env: Iterable[str] = (),
+) -> SessionResult:
+    """Run one session in a cell of its own and return how it ended; a session that fails is a result, too.
+
+    `on_event` is called with each event, in order: a summary, or whatever the request's `events` asks for. The
+    cell's environment is built from what may pass (see `cell_environment`), the variables named in `pass_env`,
+    and `env`. Raises RequestError for a request that is not one, and whatever `on_event` raises. Cancelling the
+    task ends the cell before it propagates.
+    """
+    environment = cell_environment(environ, env=env, pass_env=pass_env)
+    result = await run_attempt(as_request(request), limits or Limits(), environment=environment, on_event=on_event)
+    return checked(result)
+
+
+def run_session_sync(
+    request: Request,
+    *,
+    limits: Limits | None = None,
+    on_event: OnEvent | None = None,
+    env: Mapping[str, str] | None = None,
+    pass_env: Iterable[str] = (),
+) -> SessionResult:
+    """`run_session` for programs without an event loop. Raises RunningLoopError inside of one."""
+    if _is_in_loop():
+        raise RunningLoopError
+    session = partial(run_session, request, limits=limits, on_event=on_event, env=env, pass_env=pass_env)
+    return anyio.run(session)
+
+
+async def run_attempt(
+    request: SessionRequest,
+    limits: Limits,
+    *,
+    environment: Mapping[str, str],
+    on_event: OnEvent | None = None,
+    stop: Stop | None = None,
+    spawn: Spawn = start_cold,
+) -> SessionResult:
+    """Run the session once in a cell with this environment; `stop` cancels it and still gets its result.
+
+    Raises RequestError for a request too long for its line, and whatever `on_event` raises.
+    """
+    stop = stop or Stop()
+    line = request_line(request, on_event)
+    if stop.reason is not None:
+        result = not_started(request, cancelled(stop.reason))
+    else:
+        listener = Listener(on_event, _heard(request))
+        cell = _Cell(request, limits, environment, listener, stop, spawn)
+        result = await cell.run(line)
+    result = _with_notices(result, _not_enforced(limits))
+    return await write_result_file(request, result)
+
+
+def as_request(request: Request) -> SessionRequest:
+    """The request, checked. Raises RequestError."""
+    return request if isinstance(request, SessionRequest) else parse_request(request)
+
+
+def checked(result: SessionResult) -> SessionResult:
+    """The result; a `bad_request` that only the cell could find is raised as the RequestError it stands for."""
+    if (error := request_error(result.error)) is not None:
+        raise error
+    return result
+
+
+def request_line(request: SessionRequest, on_event: OnEvent | None) -> bytes:
+    """The request as its worker gets it: with the events the host needs, and stdin as its lifeline."""
+    wants_all = on_event is not None and request.events == "full"
+    detail: Detail = "full" if wants_all else "summary"
+    line = encode({**request.model_dump(exclude_defaults=True), "events": detail, "lifeline": True})
+    if len(line) > LINE_LIMIT:
+        reason = f"is {len(line)} bytes long as a line, the limit is {LINE_LIMIT}"
+        raise RequestError(None, reason, "put large inputs into files and name them in the message")
+    return line
+
+
+def _heard(request: SessionRequest) -> Detail:
+    """What a listener hears that did not say what it wants."""
+    return "summary" if request.events == "none" else request.events
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """One cell, from before its start until nothing is left of it."""
+
+    request: SessionRequest
+    limits: Limits
+    environment: Mapping[str, str]
+    listener: Listener
+    stop: Stop
+    spawn: Spawn
+    marker: str = field(default_factory=new_marker)
+    began: float = field(default_factory=time.monotonic)
+
+    async def run(self, line: bytes) -> SessionResult:
+        """Start it, see it to its end, and tell how it ended."""
+        with ExitStack() as lifetime:
+            try:
+                child = self._start(lifetime)
+            except OSError as problem:
+                return spawn_failed(self.request, problem)
+            record = Record(self.request.session_name, self.request.identity)
+            supervision = Supervision(child, record, self.listener, self.limits, self.stop)
+            swept = await self._supervise(supervision, line)
+            if self.listener.failure is not None:
+                raise self.listener.failure
+            return decide(self.request, self._ending(supervision, child, swept))
+
+    def _start(self, lifetime: ExitStack) -> Child:
+        private = lifetime.enter_context(scratch(self.environment))
+        settings = {MARKER: self.marker, DRAIN_SECONDS: str(self.limits.drain_seconds)}
+        child = self.spawn({**private, **settings}, self.request.project_dir)
+        lifetime.callback(child.close)
+        return child
+
+    async def _supervise(self, supervision: Supervision, line: bytes) -> int:
+        """Watch it to its end, and end whatever it left, also when cancelled; how many strays there were."""
+        swept = 0
+        try:
+            await supervision.run(line)
+        finally:
+            with anyio.CancelScope(shield=True):
+                swept = await sweep(self.marker, supervision.below, forced=self.stop.forced.is_set())
+        return swept
+
+    def _ending(self, supervision: Supervision, child: Child, swept: int) -> Ending:
+        mask = Mask(self.environment, self.request.env or {})
+        return Ending(
+            record=supervision.record,
+            status=child.status,
+            cause=supervision.cause,
+            stderr_tail=supervision.tail.text(mask),
+            execution_time=round(time.monotonic() - self.began, 3),
+            swept=swept,
+            start=child.start,
+            mask=mask,
+        )
+
+
+def _not_enforced(limits: Limits) -> list[Notice]:
+    return [
+        Notice(code="limit_not_enforced", message=f"{name} is not enforced by this version")
+        for name in limits.not_enforced()
+    ]
+
+
+def _with_notices(result: SessionResult, notices: list[Notice]) -> SessionResult:
+    return result.model_copy(update={"warnings": [*result.warnings, *notices]}) if notices else result
+
+
+def _is_in_loop() -> bool:
+    try:
+        anyio.get_cancelled_exc_class()
+    except RuntimeError:
+        return False
+    return True

@@ -1,0 +1,26 @@
+"""Cancelling a session from outside, and still getting its result."""
+
+import anyio
+
+HOST_LOST = "host_lost"
+"""The reason when not a signal ended the session but the end of the program that wanted it."""
+
+
+class Stop:
+    """Set by a signal handler or a command: the first call cancels the session, a second one kills it at once.
+
+    `reason` is the name of a signal such as SIGTERM, or `HOST_LOST`; None until the first call.
+    """
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self.requested = anyio.Event()
+        self.forced = anyio.Event()
+
+    def cancel(self, reason: str = "SIGTERM") -> None:
+        """Ask for the end; the reason of the first call counts."""
+        if self.reason is None:
+            self.reason = reason
+            self.requested.set()
+        else:
+            self.forced.set()

@@ -1,0 +1,178 @@
+"""One child: what it says is heard, what it takes is timed, and its end is seen or made."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from signal import SIGKILL
+from typing import TYPE_CHECKING
+
+import anyio
+
+from agentcell.attempt import Cause, Limited, Lingered, Stopped
+from agentcell.limits import Limits
+from agentcell.listener import Listener
+from agentcell.reap import end_worker
+from agentcell.record import Record
+from agentcell.spawn import Child
+from agentcell.stop import Stop
+from agentcell.tail import Tail
+from agentcell_protocol.framing import LineFramer, Overlong
+
+if TYPE_CHECKING:
+    import psutil
+
+EXIT_SECONDS = 5.0
+"""From the result line to the worker's exit: nothing is left to be done by then."""
+
+CLEANUP_SECONDS = 30.0
+"""From the outcome to the result, besides the wait for background work: the SDK's own close may take 15 s."""
+
+LAST_EVENTS_SECONDS = 5.0
+"""For a callback to take the last events of a cell that the host had to end."""
+
+LAST_LINES_SECONDS = 1.0
+"""For what is still in the pipe, once nobody else is waited for."""
+
+
+class Supervision:
+    """Watches a child for as long as it lives. Afterwards `cause` says why the host ended it (None: it did by itself),
+    `below` what was left below it, and the record and the tail hold what it said.
+    """
+
+    def __init__(self, child: Child, record: Record, listener: Listener, limits: Limits, stop: Stop) -> None:
+        self.cause: Cause | None = None
+        self.below: list[psutil.Process] = []
+        self.tail = Tail()
+        self._child = child
+        self.record = record
+        self._listener = listener
+        self._limits = limits
+        self._stop = stop
+        self._over = anyio.Event()
+        self._exited = anyio.Event()
+        self._started = anyio.Event()
+        self._known = anyio.Event()
+        self._answered = anyio.Event()
+        self._drained = anyio.Event()
+        self._work: list[anyio.CancelScope] = []
+
+    async def run(self, line: bytes) -> None:
+        """Send the request and return when the worker is gone. A cancellation ends the worker first."""
+        async with anyio.create_task_group() as tasks:
+            for work in (partial(self._send, line), self._hear_stdout, self._keep_stderr, self._see_exit):
+                tasks.start_soon(self._shielded, work)
+            for watch in (self._watch_start, self._watch_wall, self._watch_stop, self._watch_close):
+                tasks.start_soon(watch)
+            try:
+                await self._over.wait()
+                if self._has_ended_by_itself:
+                    await self._drained.wait()  # a callback may take its time, until the wall limit or a stop
+            except anyio.get_cancelled_exc_class():
+                self._listener.close()
+                raise
+            finally:
+                await self._finish()
+                tasks.cancel_scope.cancel()
+
+    async def _shielded(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do it until `_finish` stops it: an ending worker is still listened to."""
+        with anyio.CancelScope(shield=True) as scope:
+            self._work.append(scope)
+            await work()
+
+    async def _send(self, line: bytes) -> None:
+        await self._child.stdin.write(line)
+
+    async def _hear_stdout(self) -> None:
+        framer = LineFramer()
+        while chunk := await self._child.stdout.read():
+            await self._hear(framer.push(chunk))
+        await self._hear(framer.finish())
+        self._drained.set()
+
+    async def _hear(self, lines: list[bytes | Overlong]) -> None:
+        for line in lines:
+            event = self.record.hear(line)
+            self._note_progress()
+            if event is not None:
+                await self._listener.deliver(event)
+                if self._listener.failure is not None:
+                    self._over.set()
+
+    def _note_progress(self) -> None:
+        if self.record.has_started:
+            self._started.set()
+        if self.record.has_outcome:
+            self._known.set()
+        if self.record.result is not None:
+            self._answered.set()
+
+    async def _keep_stderr(self) -> None:
+        while chunk := await self._child.stderr.read():
+            self.tail.add(chunk)
+
+    async def _see_exit(self) -> None:
+        await self._child.exited()
+        self._child.stdout.finish()
+        self._child.stderr.finish()
+        self._exited.set()
+        self._over.set()
+
+    async def _watch_start(self) -> None:
+        with anyio.move_on_after(self._limits.startup_seconds):
+            await self._started.wait()
+            return
+        self._end(Limited("startup", self._limits.startup_seconds))
+
+    async def _watch_wall(self) -> None:
+        await anyio.sleep(self._limits.max_execution_seconds)
+        self._end(Limited("wall", self._limits.max_execution_seconds))
+
+    async def _watch_stop(self) -> None:
+        await self._stop.requested.wait()
+        self._end(Stopped(str(self._stop.reason)))
+
+    async def _watch_close(self) -> None:
+        """See that a worker that has said everything also goes."""
+        await self._known.wait()
+        cleanup_seconds = CLEANUP_SECONDS + self._limits.drain_seconds
+        with anyio.move_on_after(cleanup_seconds) as cleanup:
+            await self._answered.wait()
+        if cleanup.cancelled_caught:
+            self._end(Lingered("outcome", cleanup_seconds))
+            return
+        await anyio.sleep(EXIT_SECONDS)
+        self._end(Lingered("result", EXIT_SECONDS))
+
+    def _end(self, cause: Cause) -> None:
+        if self._exited.is_set():
+            self._listener.close()  # the worker is gone: what still takes its time is the callback
+        elif self.cause is None and not self._over.is_set():
+            self.cause = cause
+            self._over.set()
+
+    @property
+    def _has_ended_by_itself(self) -> bool:
+        return self.cause is None and self._listener.failure is None
+
+    async def _finish(self) -> None:
+        """The worker is gone, or is made to go; then what it had said is heard to its end.
+
+        A second asyncio cancellation breaks through the shield: then the worker is killed at once.
+        """
+        try:
+            with anyio.CancelScope(shield=True):
+                await self._end_worker()
+        finally:
+            if not self._exited.is_set():
+                self._child.send(SIGKILL)
+            for work in self._work:
+                work.cancel()
+
+    async def _end_worker(self) -> None:
+        if not self._exited.is_set():
+            self.below = await end_worker(self._child, self._exited, self._stop.forced)
+        with anyio.move_on_after(LAST_EVENTS_SECONDS):
+            await self._drained.wait()
+        self._listener.close()
+        with anyio.move_on_after(LAST_LINES_SECONDS):
+            await self._drained.wait()
