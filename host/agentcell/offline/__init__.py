@@ -23,14 +23,13 @@ cut off by max_tokens, or that stops for a tool it does not call.
 from agentcell.offline.endpoint import Endpoint, offline_model, serve_forever
 from agentcell.offline.environment import offline_environment
 from agentcell.offline.request import ModelRequest
-from agentcell.offline.script import Script, ScriptError, default_script, load_script
+from agentcell.offline.script import Script, ScriptError, load_script
 
 __all__ = [
     "Endpoint",
     "ModelRequest",
     "Script",
     "ScriptError",
-    "default_script",
     "load_script",
     "offline_environment",
     "offline_model",

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from importlib.resources import files
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -158,14 +158,19 @@ class Script(_Part):
     turns: list[Turn] = []
 
 
+MEMBERS = sorted({name for part in _Part.__subclasses__() for name in part.model_fields})
+"""Everything that can stand in a script."""
+
+REASONS = {"extra_forbidden": "is not known here", "missing": "is missing"}
+"""In place of pydantic's words, by the kind of its error."""
+
 REMEDIES = {
-    "extra_forbidden": "leave it out, or see the script format for its name",
-    "missing": "add it",
+    "is missing": "add it",
     "has no turns": "give at least one turn",
     "says not": "give one of match (text in the prompt) and session (a number from 1)",
     "has both": "a turn is an answer, an error, a body, a stall or a drop: leave one out",
 }
-"""What to do, by the kind of the error or the beginning of its text."""
+"""What to do, by how the reason begins."""
 
 
 def load_script(source: "Script | Mapping[str, Any] | Path | str") -> Script:
@@ -180,11 +185,6 @@ def load_script(source: "Script | Mapping[str, Any] | Path | str") -> Script:
         return Script.model_validate(data)
     except ValidationError as invalid:
         raise _translate(invalid.errors()[0]) from None
-
-
-def default_script() -> Script:
-    """The script that ships with the package: the model looks around, writes `OFFLINE.md` and reads it."""
-    return Script.model_validate(yaml.safe_load(files("agentcell.offline").joinpath("default.yaml").read_text("utf-8")))
 
 
 def _read(path: Path) -> Any:
@@ -204,10 +204,11 @@ def _translate(error: ErrorDetails) -> ScriptError:
     place = "script"
     for part in error["loc"]:
         place += f"[{part}]" if isinstance(part, int) else f".{part}"
-    reason = error["msg"].removeprefix("Value error, ")
+    reason = REASONS.get(error["type"]) or error["msg"].removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
-        reason = "is not known here"
+        close = get_close_matches(str(error["loc"][-1]), MEMBERS, n=1)
+        return ScriptError(place, reason, f"did you mean {close[0]}?" if close else "leave it out")
     for beginning, remedy in REMEDIES.items():
-        if error["type"] == beginning or reason.startswith(beginning):
+        if reason.startswith(beginning):
             return ScriptError(place, reason, remedy)
-    return ScriptError(place, f"{error['input']!r:.60} is not allowed here", reason.removeprefix("Input "))
+    return ScriptError(place, f"{error['input']!r:.60} is not allowed here", "it " + reason.removeprefix("Input "))
