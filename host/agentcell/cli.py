@@ -1,0 +1,44 @@
+"""The command `agentcell`: arguments in, exit code out. What a command needs is imported when it runs."""
+
+import sys
+
+import click
+
+from agentcell.commands.doctor import doctor
+from agentcell.commands.offline_model import offline_model
+from agentcell.commands.output import silence_stdout
+from agentcell.commands.run import run
+from agentcell.commands.schema import schema
+from agentcell_protocol.version import __version__
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C where no session was running: 128 + SIGINT."""
+
+BROKEN_PIPE = 141
+"""Exit code when nobody reads what we print: 128 + SIGPIPE."""
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="agentcell", message="%(prog)s %(version)s")
+def agentcell() -> None:
+    """Run Claude agent sessions in cells: one isolated worker process per session, one truthful result each."""
+
+
+for command in (run, doctor, schema, offline_model):
+    agentcell.add_command(command)
+
+
+def main() -> None:
+    """The console script: exits with the command's code, without a traceback for what a user can cause."""
+    try:
+        code = agentcell.main(standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as mistake:
+        mistake.show()
+        code = mistake.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        code = INTERRUPTED
+    except BrokenPipeError:
+        silence_stdout()
+        code = BROKEN_PIPE
+    sys.exit(code)

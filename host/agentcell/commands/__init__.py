@@ -1,0 +1,1 @@
+"""The commands of `agentcell`, one a module; each imports what it needs when it runs."""

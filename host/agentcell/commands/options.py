@@ -1,0 +1,100 @@
+"""What `agentcell run` was told, and the values its options read from files."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The options of `agentcell run`, as given; None and empty stand for what was not given.
+
+    `given` holds the names of those that were on the command line.
+    """
+
+    message: str | None
+    project_dir: str
+    agent_type: str
+    session_name: str | None
+    spec_dir: str | None
+    model: str | None
+    system_prompt: str | None
+    timeout: float | None
+    max_turns: int | None
+    max_budget_usd: float | None
+    permission_mode: str | None
+    tools: tuple[str, ...]
+    allowed_tools: tuple[str, ...]
+    setting_sources: tuple[str, ...]
+    mcp_config: dict[str, Any] | None
+    session_id: str | None
+    resume: str | None
+    env: dict[str, str]
+    pass_env: tuple[str, ...]
+    context: dict[str, Any] | None
+    request: str | None
+    as_json: bool
+    offline: bool
+    verbose: bool
+    given: frozenset[str] = frozenset()
+
+
+def option_of(member: str) -> str:
+    """The option that gives a member of a request, as a user types it."""
+    match member.split(".", maxsplit=1)[0]:
+        case "starting_message":
+            return "MESSAGE"
+        case "mcp_servers":
+            return "--mcp-config"
+        case name:
+            return "--" + name.replace("_", "-")
+
+
+def seconds(_context: click.Context, _option: click.Parameter, given: float | None) -> float | None:
+    """A number of seconds that a limit can be."""
+    if given is not None and not 0 < given < inf:
+        raise click.BadParameter(f"{given} is no limit; give a positive number of seconds")
+    return given
+
+
+def pairs(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    """The variables of `--env NAME=VALUE`, given any number of times."""
+    variables = {}
+    for pair in given:
+        name, equals, value = pair.partition("=")
+        if not (name and equals):
+            raise click.BadParameter(f"{name!r} is not of the form NAME=VALUE; --pass-env NAME passes one on as it is")
+        variables[name] = value
+    return variables
+
+
+def mapping_file(_context: click.Context, _option: click.Parameter, path: str | None) -> dict[str, Any] | None:
+    """The object in a JSON or YAML file."""
+    import yaml
+
+    if path is None:
+        return None
+    try:
+        content = yaml.safe_load(Path(path).read_bytes().removeprefix(b"\xef\xbb\xbf"))
+    except OSError as unreadable:
+        raise click.BadParameter(f"{path} cannot be read: {unreadable.strerror}; name a JSON or YAML file") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as invalid:
+        raise click.BadParameter(f"{path} is neither JSON nor YAML: {invalid}; write one object in it") from None
+    if not isinstance(content, dict):
+        raise click.BadParameter(f"{path} holds no object; write one with named members in it")
+    return {str(name): value for name, value in content.items()}
+
+
+def mcp_servers(context: click.Context, option: click.Parameter, path: str | None) -> dict[str, Any] | None:
+    """The servers of a file in the usual form, `{"mcpServers": {name: {...}}}`, or of the inner object alone."""
+    content = mapping_file(context, option, path)
+    if content is None:
+        return None
+    servers = content.get("mcpServers", content)
+    if not isinstance(servers, Mapping) or not all(isinstance(server, Mapping) for server in servers.values()):
+        raise click.BadParameter(f'{path} names no servers; write {{"mcpServers": {{"NAME": {{"command": "..."}}}}}}')
+    return dict(servers)

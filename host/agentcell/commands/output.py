@@ -1,0 +1,29 @@
+"""Writing to where our output goes, be it a terminal, a pipe, a file or nothing at all."""
+
+import os
+import sys
+from contextlib import suppress
+
+import click
+
+
+def write(data: bytes) -> None:
+    """Write to stdout, all of it or OSError; nothing when there is no stdout."""
+    if sys.stdout is not None:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+
+def tell(*lines: str | None) -> None:
+    """Write lines to stderr; what cannot be written is lost, the session is not."""
+    with suppress(OSError):
+        for line in lines:
+            if line is not None:
+                click.echo(line, err=True)
+
+
+def silence_stdout() -> None:
+    """Let what is left in the buffer of stdout go nowhere: at its end the interpreter would complain about it."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)

@@ -1,0 +1,54 @@
+"""A session that a user ends with a signal, and that still has a result then."""
+
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+from anyio.abc import TaskStatus
+
+from agentcell.limits import Limits
+from agentcell.listener import OnEvent
+from agentcell.run import run_attempt
+from agentcell.stop import Stop
+from agentcell_protocol.exitcodes import CANCEL_SIGNALS
+from agentcell_protocol.request import SessionRequest
+from agentcell_protocol.result import SessionResult
+
+
+async def run_until_signalled(
+    request: SessionRequest, limits: Limits, environment: dict[str, str], on_event: OnEvent | None = None
+) -> SessionResult:
+    """Run one session; SIGINT, SIGTERM and SIGHUP cancel it, the result is `cancelled` then."""
+    stop = Stop()
+    async with cancelling_on_signals(stop):
+        return await run_attempt(request, limits, environment=environment, on_event=on_event, stop=stop)
+
+
+@asynccontextmanager
+async def cancelling_on_signals(stop: Stop) -> AsyncIterator[None]:
+    """Within, the first of SIGINT, SIGTERM and SIGHUP cancels the session and a second one kills it at once.
+
+    A signal that this process was started to ignore (as under nohup) stays ignored.
+    """
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(_forward, stop)
+        yield
+        tasks.cancel_scope.cancel()
+
+
+async def _forward(stop: Stop, *, task_status: TaskStatus[None]) -> None:
+    heeded = heeded_signals()
+    if not heeded:
+        task_status.started()
+        return
+    with anyio.open_signal_receiver(*heeded) as received:
+        task_status.started()
+        async for number in received:
+            stop.cancel(number.name)
+
+
+def heeded_signals() -> list[signal.Signals]:
+    """The cancelling signals that this process was not started to ignore."""
+    numbers = [signal.Signals[name] for name in CANCEL_SIGNALS]
+    return [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
