@@ -1,0 +1,1 @@
+"""The agent types a worker knows, and the flows that drive their sessions."""

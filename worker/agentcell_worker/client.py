@@ -1,0 +1,306 @@
+"""The SDK's client as a cell uses it, made from a request."""
+
+import os
+from collections.abc import AsyncIterable
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from uuid import uuid4
+
+import anyio
+from claude_agent_sdk import (
+    ClaudeAgentOptions,
+    ClaudeSDKClient,
+    ClaudeSDKError,
+    CLIJSONDecodeError,
+    CLINotFoundError,
+    ProcessError,
+    ResultError,
+    ResultMessage,
+)
+
+from agentcell_protocol.codec import encode
+from agentcell_protocol.errors import Category, SessionError, session_error
+from agentcell_protocol.framing import LINE_LIMIT
+from agentcell_protocol.request import SessionRequest
+from agentcell_protocol.result import Notice
+from agentcell_worker.agents.registry import agent_named
+from agentcell_worker.closing import CLOSE_SECONDS, CliProcess, until
+from agentcell_worker.masking import Mask, Tail, write_stderr
+from agentcell_worker.outcome import Seen, TurnEnd, cli_ended, judge, partial_of
+from agentcell_worker.private_file import remove_private, write_private
+
+DRAIN_SECONDS = 10.0
+"""Waited for background work when nobody says otherwise."""
+
+LAST_WORDS_SECONDS = 1.0
+"""From the CLI's death to giving up on its first answer: its last words are read meanwhile."""
+
+
+class CannotStart(Exception):  # noqa: N818 - it reads as what it says
+    """The CLI did not come up; `error` says why."""
+
+    def __init__(self, error: SessionError) -> None:
+        self.error = error
+        super().__init__(error.message)
+
+
+class AgentClient(ClaudeSDKClient):
+    """A client that can be entered again, each time with a session of its own, and that ends its CLI in bounded time.
+
+    Entering raises CannotStart. `notices` say what was odd about the end of the CLI.
+    """
+
+    def __init__(self, options: ClaudeAgentOptions, *, tail: Tail, drain_seconds: float = DRAIN_SECONDS) -> None:
+        super().__init__(options)
+        self.tail = tail
+        self.drain_seconds = drain_seconds
+        self.exit_code: int | None = None
+        self.notices: list[Notice] = []
+        self.must_end_now = False
+        self._asked = options
+        self._has_been_entered = False
+        self._is_connected = False
+        self._mcp_file: str | None = None
+
+    async def connect(self, prompt: str | AsyncIterable[dict[str, Any]] | None = None) -> None:
+        """Start the CLI and wait until it answers."""
+        self._prepare()
+        error: SessionError | None = None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._give_up_on_a_dead_cli, tasks.cancel_scope)
+            try:
+                await super().connect(prompt)
+                self._is_connected = True
+            except Exception as broken:  # noqa: BLE001 - the SDK raises bare Exceptions here
+                error = explain(broken, self, expectations(self))
+            tasks.cancel_scope.cancel()
+        if not self._is_connected:
+            raise CannotStart(error or cli_ended(self.exit_code, self.tail.text(), expectations(self)))
+
+    async def disconnect(self) -> None:
+        """End the CLI, within a few seconds."""
+        with anyio.CancelScope(shield=True):
+            try:
+                if (cli := cli_of(self)) is not None:
+                    await self._end(cli)
+                await super().disconnect()
+            finally:
+                self._is_connected = False
+                remove_private(self._mcp_file)
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> bool:
+        self.must_end_now |= exc_type is not None
+        return await super().__aexit__(exc_type, exc_val, exc_tb)
+
+    def _prepare(self) -> None:
+        self.options, self.notices, self.exit_code, self.must_end_now = self._asked, [], None, False
+        if self._has_been_entered:
+            self.options = replace(self.options, session_id=str(uuid4()), resume=None)
+        self._has_been_entered = True
+        if isinstance(self._asked.mcp_servers, dict) and self._asked.mcp_servers:
+            content = encode({"mcpServers": self._asked.mcp_servers})
+            self._mcp_file = write_private(content, suffix=".mcp.json")
+            self.options = replace(self.options, mcp_servers=self._mcp_file)
+
+    async def _give_up_on_a_dead_cli(self, scope: anyio.CancelScope) -> None:
+        """The SDK waits a minute for the first answer of a CLI that has exited with code 0."""
+        await until(lambda: (cli := cli_of(self)) is not None and cli.exit_code is not None)
+        await anyio.sleep(LAST_WORDS_SECONDS)
+        scope.cancel()
+
+    async def _end(self, cli: CliProcess) -> None:
+        is_asked = self._is_connected and not self.must_end_now
+        if is_asked:
+            await cli.close_input()
+            with anyio.move_on_after(CLOSE_SECONDS):
+                await self._hear_last_words()
+                await cli.is_dead_within(CLOSE_SECONDS)
+        has_hung = cli.exit_code is None
+        await cli.end()
+        await cli.finish_stderr()
+        self.exit_code = cli.exit_code
+        if is_asked and has_hung:
+            self._note("cli_hung", f"the CLI did not end within {CLOSE_SECONDS:g} s of its input and was ended")
+        elif is_asked and self.exit_code:
+            self._note("cli_exit", f"the CLI ended with exit code {self.exit_code}")
+
+    async def _hear_last_words(self) -> None:
+        try:
+            async for message in self.receive_messages():
+                if isinstance(message, ResultMessage) and message.is_error:
+                    self._note("late_failure", f"after the session had succeeded, a turn ended with {message.subtype}")
+        except ProcessError:
+            pass  # the exit code tells
+        except BROKEN as broken:
+            self._note("cli_output", f"after the session, the CLI wrote what is no message: {broken}")
+
+    def _note(self, code: str, message: str) -> None:
+        self.notices.append(Notice(code=code, message=message))
+
+
+def create_client(
+    project_dir: str | Path,
+    spec_dir: str | Path | None,
+    model: str | None,
+    agent_type: str = "coder",
+    max_thinking_tokens: int | None = None,
+    **options: Any,
+) -> ClaudeSDKClient:
+    """A client for one agent in `project_dir`, with what its type brings where `options` say nothing else.
+
+    `options` are those of `ClaudeAgentOptions`, and `drain_seconds`. A `spec_dir` outside the project may be
+    worked in as well. MCP servers go through a private file that lives as long as the client is open.
+    """
+    agent = agent_named(agent_type)
+    drain_seconds = options.pop("drain_seconds", DRAIN_SECONDS)
+    environment = dict(options.get("env") or {})
+    tail = Tail(Mask(os.environ, environment), write_stderr)
+    defaults: dict[str, Any] = {
+        "tools": list(agent.tools),
+        "allowed_tools": list(agent.tools),
+        "permission_mode": agent.permission_mode,
+        "system_prompt": {"type": "preset", "preset": "claude_code"},
+        "setting_sources": [],
+        "strict_mcp_config": True,
+        "verbatim_prompts": True,
+        "max_buffer_size": LINE_LIMIT,
+        "stderr": tail.add,
+        "session_id": None if options.get("resume") else str(uuid4()),
+    }
+    given: dict[str, Any] = {
+        "cwd": str(project_dir),
+        "model": model,
+        "max_thinking_tokens": agent.max_thinking_tokens if max_thinking_tokens is None else max_thinking_tokens,
+        "add_dirs": [*options.pop("add_dirs", []), *_outside(spec_dir, project_dir)],
+    }
+    return AgentClient(ClaudeAgentOptions(**{**defaults, **options, **given}), tail=tail, drain_seconds=drain_seconds)
+
+
+def client_arguments(request: SessionRequest) -> dict[str, Any]:
+    """The arguments of `create_client` that a request asks for; what it leaves open is left out."""
+    arguments: dict[str, Any] = {
+        "project_dir": request.project_dir,
+        "spec_dir": request.spec_dir,
+        "model": request.model,
+        "agent_type": request.agent_type,
+        "max_thinking_tokens": request.max_thinking_tokens,
+    }
+    options = {name: value for name in OPTIONS if (value := getattr(request, name)) is not None}
+    if request.output_schema is not None:
+        options["output_format"] = {"type": "json_schema", "schema": request.output_schema}
+    if request.events == "full":
+        options["include_partial_messages"] = True
+    return arguments | options
+
+
+OPTIONS = (
+    "fallback_model",
+    "effort",
+    "max_turns",
+    "max_budget_usd",
+    "permission_mode",
+    "tools",
+    "allowed_tools",
+    "disallowed_tools",
+    "mcp_servers",
+    "add_dirs",
+    "setting_sources",
+    "env",
+    "session_id",
+    "resume",
+    "cli_path",
+)
+"""Members of a request that are options of the SDK under the same name."""
+
+BROKEN = (ClaudeSDKError, UnicodeDecodeError, RecursionError)
+"""What reading the CLI's output can raise: the CLI died, or wrote what is no message."""
+
+
+def expectations(client: ClaudeSDKClient) -> Seen:
+    """What the client's options ask for, as judging its session needs it."""
+    options = client.options
+    return Seen(
+        asked_structure=options.output_format is not None,
+        asked_max_turns=options.max_turns,
+        asked_max_budget_usd=options.max_budget_usd,
+        asked_resume=options.resume,
+    )
+
+
+def explain(broken: Exception, client: ClaudeSDKClient, seen: Seen) -> SessionError:
+    """The error that an exception of the SDK means."""
+    tail, exit_code = _end_of(client)
+    match broken:
+        case ResultError():
+            return judge(_turn_end_of(broken), seen).error or cli_ended(broken.exit_code, tail, seen)
+        case ProcessError():
+            return cli_ended(broken.exit_code, tail, seen)
+        case CLINotFoundError():
+            return session_error(Category.CLI_NOT_FOUND, str(broken), hint=CLI_HINT)
+        case CLIJSONDecodeError() | UnicodeDecodeError() | RecursionError():
+            message = f"the CLI wrote what is no message: {broken}"
+            return session_error(Category.PROTOCOL, message, partial_response=partial_of(seen), stderr_tail=tail)
+        case _ if isinstance(broken.__cause__, OSError) and exit_code is None and not seen.has_started:
+            return session_error(Category.CLI_NOT_FOUND, f"the CLI cannot be run: {broken.__cause__}", hint=CLI_HINT)
+        case _:
+            return cli_ended(exit_code, tail or str(broken), seen)
+
+
+CLI_HINT = "leave cli_path out to use the CLI that comes with the SDK, or name an executable file"
+
+
+def cli_of(client: ClaudeSDKClient) -> CliProcess | None:
+    """The process behind a client. The SDK keeps it to itself: None as well when it has moved."""
+    transport = getattr(client, "_transport", None)
+    process = getattr(transport, "_process", None)
+    return process and CliProcess(process, getattr(transport, "_stderr_task", None))
+
+
+def session_id_of(client: ClaudeSDKClient) -> str | None:
+    """The id that the client's session has or will have."""
+    return client.options.session_id or client.options.resume
+
+
+def drain_seconds_of(client: ClaudeSDKClient) -> float:
+    """How long the client waits for background work."""
+    return client.drain_seconds if isinstance(client, AgentClient) else DRAIN_SECONDS
+
+
+def end_now(client: ClaudeSDKClient) -> None:
+    """Have the client end its CLI at once instead of asking it to finish."""
+    if isinstance(client, AgentClient):
+        client.must_end_now = True
+
+
+def closing_notices(client: ClaudeSDKClient) -> list[Notice]:
+    """What was odd about the end of the client's CLI."""
+    return client.notices if isinstance(client, AgentClient) else []
+
+
+def _end_of(client: ClaudeSDKClient) -> tuple[str, int | None]:
+    if not isinstance(client, AgentClient):
+        return "", None
+    cli = cli_of(client)
+    return client.tail.text(), client.exit_code if cli is None else cli.exit_code
+
+
+def _turn_end_of(ended: ResultError) -> TurnEnd:
+    return TurnEnd(
+        subtype=ended.subtype or "",
+        is_error=True,
+        num_turns=0,
+        terminal_reason=ended.terminal_reason,
+        http_status=ended.api_error_status,
+        text=ended.result,
+        errors=tuple(ended.errors),
+    )
+
+
+def _outside(spec_dir: str | Path | None, project_dir: str | Path) -> list[str]:
+    if spec_dir is None or Path(spec_dir).resolve().is_relative_to(Path(project_dir).resolve()):
+        return []
+    return [str(spec_dir)]

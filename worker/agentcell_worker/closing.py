@@ -1,0 +1,69 @@
+"""The end of the CLI: by itself if it will, by force if it must, each step bounded."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import anyio
+from anyio.abc import Process
+
+from agentcell_protocol import cell
+
+CLOSE_SECONDS = 3.0
+"""From the end of its input to SIGTERM: the CLI writes its transcript meanwhile, well under a second when idle."""
+
+STDERR_SECONDS = 0.5
+"""For what a dead CLI had written to stderr; longer only if a child of it holds the pipe open."""
+
+LOOK_SECONDS = 0.01
+"""Between two looks at a process that is about to end."""
+
+
+class Task(Protocol):
+    """A running task that can be asked whether it has ended."""
+
+    def done(self) -> bool:
+        """Whether it has."""
+
+
+@dataclass(frozen=True)
+class CliProcess:
+    """The CLI and the task that reads its stderr."""
+
+    process: Process
+    reader: Task | None
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs; negative, a signal's number, when a signal ended it."""
+        return self.process.returncode
+
+    async def close_input(self) -> None:
+        """Tell it that nothing more will come."""
+        if self.process.stdin is not None:
+            await self.process.stdin.aclose()
+
+    async def is_dead_within(self, seconds: float) -> bool:
+        """Whether it ends in that time."""
+        with anyio.move_on_after(seconds):
+            await until(lambda: self.exit_code is not None)
+        return self.exit_code is not None
+
+    async def end(self) -> None:
+        """SIGTERM, SIGKILL after `cell.TERM_SECONDS`."""
+        if self.exit_code is None:
+            self.process.terminate()
+            if not await self.is_dead_within(cell.TERM_SECONDS):
+                self.process.kill()
+                await self.is_dead_within(cell.KILL_SECONDS)
+
+    async def finish_stderr(self) -> None:
+        """Let its last lines be read."""
+        with anyio.move_on_after(STDERR_SECONDS):
+            await until(lambda: self.reader is None or self.reader.done())
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    """Look again and again: to wait for a process is also to wait for whoever holds its pipes."""
+    while not is_so():  # noqa: ASYNC110 - nobody sets an event when a process ends
+        await anyio.sleep(LOOK_SECONDS)

@@ -1,0 +1,134 @@
+"""The only writer of lines."""
+
+import os
+import select
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from agentcell_protocol.codec import encode_noting
+from agentcell_protocol.errors import Category, session_error
+from agentcell_protocol.events import Detail, is_wanted
+from agentcell_protocol.framing import LINE_LIMIT
+from agentcell_protocol.result import Notice, SessionResult
+
+SUMMARY_CHARACTERS = 200
+"""Of each string in a tool's input, when the reader asked for a summary."""
+
+SUMMARY_ITEMS = 20
+"""Of each list or object in a tool's input, when the reader asked for a summary."""
+
+SUMMARY_DEPTH = 4
+"""Levels of a tool's input, when the reader asked for a summary."""
+
+PARTIAL_CHARACTERS = 100_000
+"""Kept of a response whose result was too long for a line: the rest would be cut by the next reader as well."""
+
+CUT = "…"
+
+
+class Emitter:
+    """Writes events and the result to a descriptor. Writing never raises: a reader that is gone is ignored."""
+
+    def __init__(self, fd: int, detail: Detail = "none") -> None:
+        self._fd = fd
+        self._detail: Detail = detail
+        self._is_broken = False
+
+    def event(self, event: Mapping[str, Any]) -> None:
+        """Write an event, if the reader asked for its kind."""
+        if self._is_broken or not is_wanted(event["type"], self._detail):
+            return
+        if event["type"] == "tool_use" and self._detail != "full":
+            event = {**event, "input": shorten(event["input"])}
+        line, has_cut = encode_noting(event)
+        if len(line) > LINE_LIMIT:
+            self._warn(
+                "event_too_long", f"a {event['type']} event of {len(line)} bytes is over the limit of {LINE_LIMIT}"
+            )
+            return
+        if has_cut:
+            self._warn("nesting_cut", f"a {event['type']} event was nested too deep and has been cut")
+        self._write(line)
+
+    def result(self, result: SessionResult, *, file: str | None = None) -> SessionResult:
+        """Write the result, first to `file` (by rename) and then to the stream; the result as it was written."""
+        result, line = _fitting(result)
+        if file is not None and (problem := _save(line, Path(file))) is not None:
+            result, line = _fitting(_with_notice(result, Notice(code="result_file", message=problem)))
+        self._write(line)
+        return result
+
+    def _warn(self, code: str, message: str) -> None:
+        self.event({"type": "warning", "code": code, "message": message})
+
+    def _write(self, line: bytes) -> None:
+        view = memoryview(line)
+        while view and not self._is_broken:
+            try:
+                view = view[os.write(self._fd, view) :]
+            except BlockingIOError:
+                select.select([], [self._fd], [])
+            except OSError:
+                self._is_broken = True
+
+
+def shorten(value: Any, depth: int = 0) -> Any:
+    """A tool's input for a reader who wants to see what happens, not everything that passes."""
+    match value:
+        case str() if len(value) > SUMMARY_CHARACTERS:
+            return value[:SUMMARY_CHARACTERS] + CUT
+        case dict() | list() if depth >= SUMMARY_DEPTH and value:
+            return CUT
+        case dict():
+            return {key: shorten(item, depth + 1) for key, item in list(value.items())[:SUMMARY_ITEMS]}
+        case list():
+            return [shorten(item, depth + 1) for item in value[:SUMMARY_ITEMS]]
+        case _:
+            return value
+
+
+def _fitting(result: SessionResult) -> tuple[SessionResult, bytes]:
+    line, has_cut = encode_noting(result.to_message(hosted=False))
+    if has_cut:
+        result = _with_notice(
+            result, Notice(code="nesting_cut", message="the result was nested too deep and has been cut")
+        )
+        line, _ = encode_noting(result.to_message(hosted=False))
+    if len(line) > LINE_LIMIT:
+        result = _bounded(result, len(line))
+        line, _ = encode_noting(result.to_message(hosted=False))
+    return result, line
+
+
+def _bounded(result: SessionResult, size: int) -> SessionResult:
+    said = result.response if result.error is None else result.error.partial_response or ""
+    error = session_error(
+        Category.PROTOCOL,
+        f"the result is {size} bytes long, over the limit of {LINE_LIMIT} for a line",
+        hint="have the agent write large answers to a file",
+        partial_response=said[:PARTIAL_CHARACTERS],
+        bytes=size,
+        limit=LINE_LIMIT,
+    )
+    bare = result.model_copy(update={"flow": None, "structured_output": None, "permission_denials": []})
+    return bare.as_error(error)
+
+
+def _with_notice(result: SessionResult, notice: Notice) -> SessionResult:
+    return result.model_copy(update={"warnings": [*result.warnings, notice]})
+
+
+def _save(line: bytes, file: Path) -> str | None:
+    """Put the line there whole or not at all; what went wrong, if something did."""
+    draft = file.with_name(f".{file.name}.{uuid4().hex[:8]}")
+    try:
+        draft.write_bytes(line)
+        draft.replace(file)
+    except OSError as error:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+        return f"the result could not be put into {file}: {error.strerror}"
+    return None

@@ -1,0 +1,39 @@
+"""The lifeline: how a worker learns that its host is gone."""
+
+import os
+from contextlib import suppress
+
+import anyio
+
+from agentcell_worker.stdio import CHUNK_BYTES
+
+
+async def wait_for_end(reads: int) -> None:
+    """Return when the request's stream has ended or this process's parent has died; what still comes is dropped."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_wait_for_parent, os.getppid(), tasks.cancel_scope)
+        await _wait_for_eof(reads)
+        tasks.cancel_scope.cancel()
+
+
+async def _wait_for_eof(reads: int) -> None:
+    while True:
+        with suppress(PermissionError):  # epoll refuses regular files and /dev/null, which are always readable
+            await anyio.wait_readable(reads)
+        if not os.read(reads, CHUNK_BYTES):
+            return
+
+
+async def _wait_for_parent(parent: int, scope: anyio.CancelScope) -> None:
+    """Not every write end of a pipe closes with the process that made it, so the parent is watched as well."""
+    if not hasattr(os, "pidfd_open"):
+        return
+    try:
+        pidfd = os.pidfd_open(parent)
+    except OSError:
+        return
+    try:
+        await anyio.wait_readable(pidfd)
+    finally:
+        os.close(pidfd)
+    scope.cancel()

@@ -1,0 +1,202 @@
+"""The life of a worker: claim the streams, read one request, run one session, write one result, exit."""
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+
+from agentcell_protocol import cell
+from agentcell_protocol.errors import Category, RequestError, SessionError, session_error
+from agentcell_protocol.exitcodes import exit_code
+from agentcell_protocol.request import SessionRequest, parse_request
+from agentcell_protocol.result import Notice, SessionResult, failed
+from agentcell_protocol.version import PROTOCOL, __version__
+from agentcell_worker import lifeline, stdio
+from agentcell_worker.agents.job import Job
+from agentcell_worker.credentials import auth_notices, auth_source
+from agentcell_worker.emit import Emitter
+from agentcell_worker.preflight import check_permissions, check_request
+from agentcell_worker.progress import Progress
+from agentcell_worker.report import Report
+from agentcell_worker.stop import Stop, Stopped
+
+DRAIN_SECONDS = 10.0
+"""Waited for background work when the environment says nothing else."""
+
+RECURSION_LIMIT = 10_000
+"""The SDK decodes with `json`, whose depth this limits: a tool's input may be nested a thousand levels deep."""
+
+SDK = "claude-agent-sdk"
+SDK_LOGGER = "claude_agent_sdk"
+"""Reports each CLI that was ended as a fatal error; what matters of that is in the result."""
+
+Start = Literal["fork", "cold"]
+
+
+def main(stop: Stop | None = None, *, start: Start = "cold") -> int:
+    """Run one session, from the request on stdin to the result on stdout; the exit code."""
+    wire = stdio.claim()
+    stop = stop or _installed()
+    life = _Life(wire, stop, start)
+    result = life.run()
+    stop.settle()
+    written = life.emitter.result(result, file=life.request.result_file if life.request else None)
+    return exit_code(written.error)
+
+
+def _installed() -> Stop:
+    stop = Stop()
+    stop.install()
+    return stop
+
+
+class _Life:
+    """What a worker knows so far, so that whatever ends it ends with a result that says it."""
+
+    def __init__(self, wire: stdio.Wire, stop: Stop, start: Start) -> None:
+        self.emitter = Emitter(wire.writes)
+        self.request: SessionRequest | None = None
+        self._wire = wire
+        self._stop = stop
+        self._start = start
+        self._known: dict[str, Any] = {}
+        self._report: Report | None = None
+        self._progress = Progress()
+        self._drain_seconds = _drain_seconds(os.environ.pop(cell.DRAIN_SECONDS, None))
+
+    def run(self) -> SessionResult:
+        """The session's result, whatever happens."""
+        sys.setrecursionlimit(RECURSION_LIMIT)
+        logging.getLogger(SDK_LOGGER).addHandler(logging.NullHandler())
+        cell.become_subreaper()
+        try:
+            self._stop.interrupt()
+            result = self._session()
+        except RequestError as refused:
+            result = self._ended(refused.as_session_error())
+        except Stopped:
+            result = self._ended(self._cancelled())
+        except Exception as unexpected:  # noqa: BLE001 - the outermost frame of the worker
+            self._stop.settle()
+            sys.excepthook(type(unexpected), unexpected, unexpected.__traceback__)
+            result = self._ended(_internal(unexpected))
+        self._stop.settle()
+        return self._swept(result)
+
+    def _session(self) -> SessionResult:
+        received = stdio.read_request(self._wire.reads)
+        self._known = {name: _text(received.data.get(name)) for name in ("session_name", "id", "agent_type")}
+        request = self.request = parse_request(received.data)
+        environment = {**os.environ, **(request.env or {})}
+        notices = (*auth_notices(environment), *_later(received))
+        report = self._report = Report(request, auth_source(environment), notices)
+        agent = check_request(request)
+        self.emitter = Emitter(self._wire.writes, request.events)
+        self.emitter.event(_hello(request, self._start))
+        if (refused := check_permissions(request, environment)) is not None:
+            return report.failed(refused)
+        flow = agent.load()
+        self._stop.check()
+        return anyio.run(self._guarded, partial(flow, Job(report, self._listen, self._drain_seconds)))
+
+    async def _guarded(self, flow: Callable[[], Awaitable[SessionResult]]) -> SessionResult:
+        """Run the flow until it ends, a signal comes, or the host is gone."""
+        result: SessionResult | None = None
+        async with anyio.create_task_group() as tasks:
+            with self._stop.cancelling(tasks.cancel_scope):
+                if self.request is not None and self.request.lifeline:
+                    tasks.start_soon(self._watch_host, tasks.cancel_scope)
+                result = await flow()
+            tasks.cancel_scope.cancel()
+        if result is not None:
+            return result
+        return self._ended(self._cancelled() if self._stop.signal else self._host_lost())
+
+    async def _watch_host(self, scope: anyio.CancelScope) -> None:
+        if self._wire.reads is not None:
+            await lifeline.wait_for_end(self._wire.reads)
+            scope.cancel()
+
+    def _listen(self, event: dict[str, Any]) -> None:
+        self._progress.note(event, time.monotonic())
+        self.emitter.event(event)
+
+    def _ended(self, error: SessionError) -> SessionResult:
+        if self._report is None:
+            return failed(error, **self._known)
+        return self._report.cut(error, self._progress)
+
+    def _cancelled(self) -> SessionError:
+        return session_error(
+            Category.CANCELLED,
+            f"the session was cancelled by {self._stop.signal}",
+            partial_response=self._progress.text or None,
+            signal=self._stop.signal,
+        )
+
+    def _host_lost(self) -> SessionError:
+        return session_error(Category.HOST_LOST, "the host is gone", partial_response=self._progress.text or None)
+
+    def _swept(self, result: SessionResult) -> SessionResult:
+        """End what the session left running, and say how much that was."""
+        began = time.monotonic()
+        swept = cell.end(cell.descendants)
+        sweeping = time.monotonic() - began
+        return result.model_copy(
+            update={
+                "swept_processes": swept,
+                "execution_time": result.execution_time + sweeping,
+                "working_time": result.working_time + sweeping,
+            }
+        )
+
+
+def _hello(request: SessionRequest, start: Start) -> dict[str, Any]:
+    return {
+        "type": "hello",
+        "protocol": PROTOCOL,
+        "pid": os.getpid(),
+        "agentcell": __version__,
+        "sdk": version(SDK),
+        "cli": request.cli_path or _bundled_cli(),
+        "start": start,
+    }
+
+
+def _later(received: stdio.Received) -> list[Notice]:
+    message = "lines after the request were ignored"
+    return [Notice(code="later_lines", message=message)] if received.has_more else []
+
+
+def _internal(unexpected: Exception) -> SessionError:
+    return session_error(
+        Category.INTERNAL,
+        f"{type(unexpected).__name__}: {unexpected}",
+        hint="this is a mistake in agentcell; the worker's stderr has the traceback",
+    )
+
+
+def _drain_seconds(given: str | None) -> float:
+    try:
+        return max(0.0, float(given)) if given else DRAIN_SECONDS
+    except ValueError:
+        return DRAIN_SECONDS
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _bundled_cli() -> str | None:
+    """Where the SDK's own CLI is, found without importing the SDK."""
+    spec = find_spec("claude_agent_sdk")
+    path = Path(spec.origin).parent / "_bundled" / "claude" if spec and spec.origin else None
+    return str(path) if path and path.is_file() else None

@@ -1,0 +1,173 @@
+"""The SDK's messages as the events of the wire. Pure; messages are told apart by the name of their class."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+
+from agentcell_worker.outcome import TurnEnd
+
+SYNTHETIC = "<synthetic>"
+"""The model of a message that the CLI wrote itself, to report a failure in prose."""
+
+TERMINAL_TASK_STATUSES = frozenset({"completed", "failed", "stopped", "killed"})
+
+COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+Event = dict[str, Any]
+
+
+def events_of(message: Any) -> list[Event]:
+    """The events that tell of a message; none for what the wire has no event for."""
+    translate = _BY_CLASS.get(type(message).__name__)
+    return translate(message) if translate else []
+
+
+def turn_end_of(message: Any) -> TurnEnd | None:
+    """What a result message says, None for any other message."""
+    if type(message).__name__ != "ResultMessage":
+        return None
+    return TurnEnd(
+        subtype=message.subtype,
+        is_error=message.is_error,
+        terminal_reason=message.terminal_reason,
+        http_status=message.api_error_status,
+        stop_reason=message.stop_reason,
+        text=message.result,
+        structured_output=message.structured_output,
+        num_turns=message.num_turns,
+        cost_usd=message.total_cost_usd,
+        usage=counts_of(message.usage),
+        session_id=message.session_id,
+        denials=tuple(_denials(message.permission_denials)),
+        errors=tuple(message.errors or ()),
+        answers=_answers(message),
+    )
+
+
+def task_change_of(message: Any) -> tuple[str, str | None] | None:
+    """The id of a background task that began or ended, with its description when it began."""
+    match type(message).__name__:
+        case "TaskStartedMessage":
+            return message.task_id, message.description
+        case "TaskNotificationMessage" | "TaskUpdatedMessage" if message.status in TERMINAL_TASK_STATUSES:
+            return message.task_id, None
+        case _:
+            return None
+
+
+def causes_a_turn(message: Any) -> bool:
+    """Whether the end of a background task, as this message tells it, wakes the model; stopping one does not."""
+    return type(message).__name__ == "TaskNotificationMessage" or message.status in {"completed", "failed"}
+
+
+def is_spoken(message: Any) -> bool:
+    """Whether the model itself wrote it, on its own turn and not as somebody's subagent."""
+    is_assistant = type(message).__name__ == "AssistantMessage"
+    return is_assistant and message.model != SYNTHETIC and message.parent_tool_use_id is None
+
+
+def counts_of(usage: Mapping[str, Any] | None) -> dict[str, int]:
+    """The four token counts of a usage object; what is missing counts as none."""
+    return {name: _count((usage or {}).get(name)) for name in COUNTS}
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _answers(message: Any) -> tuple[str, ...]:
+    ids = message.user_message_uuids or [message.user_message_uuid]
+    return tuple(uuid for uuid in ids if uuid is not None)
+
+
+def _denials(denials: Any) -> list[tuple[str, str]]:
+    found = [denial for denial in denials or () if isinstance(denial, Mapping)]
+    return [(str(denial.get("tool_name", "")), str(denial.get("tool_use_id", ""))) for denial in found]
+
+
+def _system(message: Any) -> list[Event]:
+    data = message.data
+    match message.subtype:
+        case "init":
+            return [{"type": "session_started", "session_id": data.get("session_id"), "model": data.get("model")}]
+        case "api_retry":
+            return [_api_retry(data)]
+        case "permission_denied":
+            name, use = str(data.get("tool_name", "")), str(data.get("tool_use_id", ""))
+            return [{"type": "permission_denied", "tool_name": name, "tool_use_id": use}]
+        case _:
+            return []
+
+
+def _api_retry(data: Mapping[str, Any]) -> Event:
+    return {
+        "type": "api_retry",
+        "attempt": _count(data.get("attempt")),
+        "max_retries": _count(data.get("max_retries")),
+        "delay_s": (data.get("retry_delay_ms") or 0) / 1000,
+        "http_status": data.get("error_status"),
+        "error": data.get("error"),
+    }
+
+
+def _assistant(message: Any) -> list[Event]:
+    events: list[Event] = []
+    for block in message.content:
+        match type(block).__name__:
+            case "TextBlock" if is_spoken(message):
+                events.append({"type": "text", "text": block.text})
+            case "ToolUseBlock" | "ServerToolUseBlock":
+                events.append({"type": "tool_use", "id": block.id, "name": block.name, "input": block.input})
+    return events
+
+
+def _user(message: Any) -> list[Event]:
+    blocks = message.content if isinstance(message.content, list) else []
+    return [
+        {
+            "type": "tool_result",
+            "id": block.tool_use_id,
+            "is_error": bool(block.is_error),
+            "bytes": _size(block.content),
+        }
+        for block in blocks
+        if type(block).__name__ == "ToolResultBlock"
+    ]
+
+
+def _size(content: Any) -> int:
+    match content:
+        case None:
+            return 0
+        case str():
+            return len(content.encode("utf-8", "surrogatepass"))
+        case _:
+            return sum(_size(part.get("text")) if part.get("type") == "text" else _encoded(part) for part in content)
+
+
+def _encoded(part: Any) -> int:
+    try:
+        return len(orjson.dumps(part))
+    except orjson.JSONEncodeError:
+        return len(str(part))
+
+
+def _stream(message: Any) -> list[Event]:
+    delta = message.event.get("delta") or {}
+    is_text = delta.get("type") == "text_delta" and message.parent_tool_use_id is None
+    return [{"type": "text_delta", "text": delta.get("text", "")}] if is_text else []
+
+
+def _rate_limit(message: Any) -> list[Event]:
+    info = message.rate_limit_info
+    return [{"type": "rate_limit", "status": info.status, "resets_at": info.resets_at}]
+
+
+_BY_CLASS: dict[str, Callable[[Any], list[Event]]] = {
+    "SystemMessage": _system,
+    "AssistantMessage": _assistant,
+    "UserMessage": _user,
+    "StreamEvent": _stream,
+    "RateLimitEvent": _rate_limit,
+}
