@@ -167,7 +167,8 @@ def _died(ending: Ending, known: dict[str, Any]) -> SessionError:
     if has_spoken_nonsense:
         message = f"the worker gave no result that can be read: {_first_problem(ending)}"
         return session_error(Category.PROTOCOL, message, **known)
-    message = f"the worker {_end(ending.status)} without a result"
+    where = "in the middle of a line" if ending.record.has_broken_off else "without a result"
+    message = f"the worker {_end(ending.status)} {where}"
     if ending.record.last_event is not None:
         message += f"; its last event was {ending.record.last_event}"
     hint = "the kernel may have ended it for lack of memory" if ending.status == -Signals.SIGKILL else None

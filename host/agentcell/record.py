@@ -66,6 +66,15 @@ class Record:
     warnings: list[Notice] = field(default_factory=list)
     problems: int = 0
     first_problem: str | None = None
+    has_broken_off: bool = False
+
+    def hear_rest(self, line: bytes | Overlong) -> dict[str, Any] | None:
+        """Take what came last and without a line end; it is no problem that half a message is none."""
+        problems, first_problem = self.problems, self.first_problem
+        event = self.hear(line)
+        if self.problems > problems and isinstance(line, bytes):
+            self.problems, self.first_problem, self.has_broken_off = problems, first_problem, True
+        return event
 
     @property
     def has_started(self) -> bool:

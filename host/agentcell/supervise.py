@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from functools import partial
 from signal import SIGKILL
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -15,7 +15,7 @@ from agentcell.record import Record
 from agentcell.spawn import Child
 from agentcell.stop import Stop
 from agentcell.tail import Tail
-from agentcell_protocol.framing import LineFramer, Overlong
+from agentcell_protocol.framing import LineFramer
 
 if TYPE_CHECKING:
     import psutil
@@ -85,18 +85,18 @@ class Supervision:
     async def _hear_stdout(self) -> None:
         framer = LineFramer()
         while chunk := await self._child.stdout.read():
-            await self._hear(framer.push(chunk))
-        await self._hear(framer.finish())
+            for line in framer.push(chunk):
+                await self._tell(self.record.hear(line))
+        for line in framer.finish():
+            await self._tell(self.record.hear_rest(line))
         self._drained.set()
 
-    async def _hear(self, lines: list[bytes | Overlong]) -> None:
-        for line in lines:
-            event = self.record.hear(line)
-            self._note_progress()
-            if event is not None:
-                await self._listener.deliver(event)
-                if self._listener.failure is not None:
-                    self._over.set()
+    async def _tell(self, event: dict[str, Any] | None) -> None:
+        self._note_progress()
+        if event is not None:
+            await self._listener.deliver(event)
+            if self._listener.failure is not None:
+                self._over.set()
 
     def _note_progress(self) -> None:
         if self.record.has_started:

@@ -1,0 +1,98 @@
+"""Runs the misbehaving workers in place of the real one."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from agentcell.limits import Limits
+from agentcell.listener import OnEvent
+from agentcell.run import run_attempt
+from agentcell.spawn import Spawn, start_cold
+from agentcell.stop import Stop
+from agentcell_protocol.errors import Category
+from agentcell_protocol.request import SessionRequest, parse_request
+from agentcell_protocol.result import SessionResult
+
+WORKERS = Path(__file__).parent / "workers"
+
+KEY = "sk-ant-test"
+
+BOUND_SECONDS = 60
+"""No test of a misbehaving worker may take longer: what it waits for is a minute away."""
+
+
+def command(worker: str, *argv: str) -> tuple[str, ...]:
+    return (sys.executable, str(WORKERS / f"{worker}.py"), *argv)
+
+
+def spawner(worker: str, *argv: str) -> Spawn:
+    return partial(start_cold, command=command(worker, *argv))
+
+
+@dataclass(frozen=True)
+class Room:
+    """A directory to run in, and the environment that leads nowhere else."""
+
+    path: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"PATH": "/usr/bin:/bin", "HOME": str(self.path), "TMPDIR": str(self.path), "ANTHROPIC_API_KEY": KEY}
+
+    def request(self, **members: Any) -> SessionRequest:
+        known = {"session_name": "a", "agent_type": "coder", "project_dir": str(self.path), "starting_message": "hi"}
+        return parse_request({**known, **members})
+
+    async def run(
+        self,
+        worker: str,
+        *argv: str,
+        limits: Limits | None = None,
+        on_event: OnEvent | None = None,
+        stop: Stop | None = None,
+        members: Mapping[str, Any] | None = None,
+    ) -> SessionResult:
+        with anyio.fail_after(BOUND_SECONDS):
+            return await run_attempt(
+                self.request(**(members or {})),
+                limits or Limits(),
+                environment=self.environment,
+                on_event=on_event,
+                stop=stop,
+                spawn=spawner(worker, *argv),
+            )
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a result says of an ending, without what depends on the clock."""
+
+    status: str = "complete"
+    response: str = "done"
+    category: Category | None = None
+    partial: str | None = None
+    details: Mapping[str, Any] | None = None
+    end: int | str | None = 0
+    warnings: tuple[str, ...] = ()
+    violated: tuple[str, ...] = ()
+    swept: int = 0
+
+
+def told(result: SessionResult) -> Told:
+    error = result.error
+    return Told(
+        status=result.status,
+        response=result.response,
+        category=None if error is None else error.category,
+        partial=None if error is None else error.partial_response,
+        details=None if error is None else error.details,
+        end=result.signal or result.exit_code,
+        warnings=tuple(notice.code for notice in result.warnings),
+        violated=tuple(result.violated_limits),
+        swept=result.swept_processes,
+    )

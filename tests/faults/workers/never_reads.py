@@ -1,0 +1,5 @@
+"""Does not even take the request."""
+
+import wire
+
+wire.hang()
