@@ -70,43 +70,47 @@ class SessionRequest(Frozen):
     agent_type: Argument = Field(description="Which kind of agent: its tools, its defaults, its flow.")
     project_dir: Location = Field(description="The directory the agent works in; it must exist.")
     starting_message: Text | None = Field(
-        None, description="What the agent is to do. Left out for agent types that write it from `context`."
+        default=None, description="What the agent is to do. Left out for agent types that write it from `context`."
     )
-    protocol: int = Field(PROTOCOL, description="The version of the wire.", json_schema_extra={"const": PROTOCOL})
-    id: Name | None = Field(None, description="Comes back in the result; `session_name` when left out.")
+    protocol: int = Field(
+        default=PROTOCOL, description="The version of the wire.", json_schema_extra={"const": PROTOCOL}
+    )
+    id: Name | None = Field(default=None, description="Comes back in the result; `session_name` when left out.")
     spec_dir: Location | None = Field(
-        None, description="Where implementation_plan.json is, which decides between `complete` and `continue`."
+        default=None, description="Where implementation_plan.json is, which decides between `complete` and `continue`."
     )
-    phase: Phase | None = Field(None, description="The build phase; the agent type's own when left out.")
-    system_prompt: str | None = Field(None, description="The role prompt: it leads the starting message.")
-    model: Argument | None = Field(None, description="The model; the CLI's default when left out.")
-    fallback_model: Argument | None = Field(None, description="The model to use when the first is overloaded.")
+    phase: Phase | None = Field(default=None, description="The build phase; the agent type's own when left out.")
+    system_prompt: str | None = Field(default=None, description="The role prompt: it leads the starting message.")
+    model: Argument | None = Field(default=None, description="The model; the CLI's default when left out.")
+    fallback_model: Argument | None = Field(default=None, description="The model to use when the first is overloaded.")
     max_thinking_tokens: Annotated[int, Field(ge=0)] | None = Field(
-        None, description="Tokens for thinking; 0 turns it off, the agent type's own when left out."
+        default=None, description="Tokens for thinking; 0 turns it off, the agent type's own when left out."
     )
-    effort: Effort | None = Field(None, description="How hard the model thinks.")
-    max_turns: Count | None = Field(None, description="Turns after which the session ends with `max_turns`.")
+    effort: Effort | None = Field(default=None, description="How hard the model thinks.")
+    max_turns: Count | None = Field(default=None, description="Turns after which the session ends with `max_turns`.")
     max_budget_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
-        None, description="Cost in US dollars at which the session ends with `max_budget`."
+        default=None, description="Cost in US dollars at which the session ends with `max_budget`."
     )
-    permission_mode: PermissionMode | None = Field(None, description="The agent type's own when left out.")
-    tools: list[Argument] | None = Field(None, description="Which tools exist; the agent type's when left out.")
-    allowed_tools: list[Argument] | None = Field(None, description="Which tools need no permission.")
-    disallowed_tools: list[Argument] | None = Field(None, description="Which tools are refused.")
-    mcp_servers: dict[str, dict[str, Any]] | None = Field(None, description="MCP servers by name.")
-    add_dirs: list[Location] | None = Field(None, description="Further directories that the tools may use.")
+    permission_mode: PermissionMode | None = Field(default=None, description="The agent type's own when left out.")
+    tools: list[Argument] | None = Field(default=None, description="Which tools exist; the agent type's when left out.")
+    allowed_tools: list[Argument] | None = Field(default=None, description="Which tools need no permission.")
+    disallowed_tools: list[Argument] | None = Field(default=None, description="Which tools are refused.")
+    mcp_servers: dict[str, dict[str, Any]] | None = Field(default=None, description="MCP servers by name.")
+    add_dirs: list[Location] | None = Field(default=None, description="Further directories that the tools may use.")
     setting_sources: list[SettingSource] | None = Field(
-        None, description="Whose settings, hooks and memory files act; nobody's when left out."
+        default=None, description="Whose settings, hooks and memory files act; nobody's when left out."
     )
-    env: Variables | None = Field(None, description="Environment variables for the agent's process.")
-    output_schema: dict[str, Any] | None = Field(None, description="JSON Schema of the `structured_output` asked for.")
-    session_id: SessionId | None = Field(None, description="The id the new session is to have.")
-    resume: Argument | None = Field(None, description="The id of the session to go on with.")
-    context: dict[str, Any] | None = Field(None, description="The agent type's own parameters by name.")
-    agents_dir: Location | None = Field(None, description="Where further agent types are defined.")
-    cli_path: Location | None = Field(None, description="The CLI to run instead of the bundled one.")
-    result_file: Location | None = Field(None, description="The result is put here too, before it is written.")
-    events: EventDetail = Field("none", description="Which events come before the result.")
+    env: Variables | None = Field(default=None, description="Environment variables for the agent's process.")
+    output_schema: dict[str, Any] | None = Field(
+        default=None, description="JSON Schema of the `structured_output` asked for."
+    )
+    session_id: SessionId | None = Field(default=None, description="The id the new session is to have.")
+    resume: Argument | None = Field(default=None, description="The id of the session to go on with.")
+    context: dict[str, Any] | None = Field(default=None, description="The agent type's own parameters by name.")
+    agents_dir: Location | None = Field(default=None, description="Where further agent types are defined.")
+    cli_path: Location | None = Field(default=None, description="The CLI to run instead of the bundled one.")
+    result_file: Location | None = Field(default=None, description="The result is put here too, before it is written.")
+    events: EventDetail = Field(default="none", description="Which events come before the result.")
     lifeline: bool = Field(
         default=False, description="Stdin stays open for the session; its end means that the caller is gone."
     )
