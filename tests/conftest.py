@@ -9,6 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# a busy machine makes an example slow, not wrong; in CI every run tries the same ones
+settings.register_profile(
+    "agentcell", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="CI" in os.environ
+)
+settings.load_profile("agentcell")
 
 GRACE_SECONDS = 3.0
 """What a test stopped may take this long to be gone: threads close their sockets, the kernel its processes."""

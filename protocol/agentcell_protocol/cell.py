@@ -33,6 +33,9 @@ KILL_SECONDS = 3.0
 SETTLE_SECONDS = 0.02
 """Between two looks at the process table while processes end."""
 
+CLEAR_LOOKS = 2
+"""Looks without a find before all are gone: a process is not seen while it is just being executed or forked."""
+
 
 def new_marker() -> str:
     """A marker that no other cell has."""
@@ -76,7 +79,7 @@ def end(
     term_seconds: float = TERM_SECONDS,
     awaited: Container[int] = (),
 ) -> int:
-    """End every process that `find` finds, again and again until it finds none; how many there were.
+    """End every process that `find` finds, until it finds none `CLEAR_LOOKS` times running; how many there were.
 
     SIGTERM first, SIGKILL after `term_seconds`, at the latest `KILL_SECONDS` after that it returns. Blocks.
     Those that are children of this process by then are reaped, except the pids in `awaited`: somebody else
@@ -85,16 +88,16 @@ def end(
     seen: set[psutil.Process] = set()
     kill_at = time.monotonic() + term_seconds
     give_up_at = kill_at + KILL_SECONDS
-    while found := list(find()):
-        now = time.monotonic()
+    clear_looks = 0
+    while clear_looks < CLEAR_LOOKS and (now := time.monotonic()) < give_up_at:
+        found = list(find())
         for process in found:
             if now >= kill_at:
                 signal_process(process, signal.SIGKILL)
             elif process not in seen:
                 signal_process(process, signal.SIGTERM)
             seen.add(process)
-        if now >= give_up_at:
-            break
+        clear_looks = 0 if found else clear_looks + 1
         time.sleep(SETTLE_SECONDS)
     for process in seen:
         if process.pid not in awaited:
