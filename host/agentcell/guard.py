@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -13,22 +14,19 @@ import anyio
 
 from agentcell.attempt import cancelled
 from agentcell.environment import inherited_environment
+from agentcell.lifeline import watch_lifeline
 from agentcell.limits import Limits
 from agentcell.lines import LineWriter
 from agentcell.run import run_attempt
 from agentcell.signals import cancelling_on_signals, heeded_signals
-from agentcell.stop import HOST_LOST, Stop
-from agentcell_protocol.errors import RequestError, SessionError
+from agentcell.stop import Stop
+from agentcell_protocol.errors import Category, RequestError, SessionError, session_error
 from agentcell_protocol.exitcodes import exit_code
 from agentcell_protocol.intake import read_message
 from agentcell_protocol.request import SessionRequest, parse_request
 from agentcell_protocol.result import Notice, SessionResult, failed
 
-STDIN = 0
-STDOUT = 1
-
-READ_BYTES = 64 * 1024
-"""Of what comes after the request line, which is thrown away."""
+STDIN, STDOUT, STDERR = 0, 1, 2
 
 LATER_LINES = Notice(code="later_lines", message="stdin held more than one line; only the first is the request")
 
@@ -47,48 +45,46 @@ def main() -> int:
         from agentcell import older  # noqa: PLC0415 - the other interface, loaded only when it is used
 
         return older.main(sys.argv[1:])
+    parent = os.getppid()
+    _hold_standard_streams()
     message: dict[str, Any] = {}
     try:
         with _cancelling():
             has_more = _take_message(message)
             limits = Limits.from_mapping(message.pop("limits", None))
-            request = parse_request(message)
+            return anyio.run(partial(_serve, parse_request(message), limits, has_more=has_more, parent=parent))
     except RequestError as refused:
-        return _answer(_not_run(refused.as_session_error(), message), LineWriter(STDOUT))
+        error = refused.as_session_error()
     except _Cancelled as early:
-        return _answer(_not_run(cancelled(early.reason), message), LineWriter(STDOUT))
-    return anyio.run(partial(_serve, request, limits, has_more=has_more))
+        error = cancelled(early.reason)
+    except Exception as mistake:  # noqa: BLE001 - the outermost frame
+        traceback.print_exc()
+        error = session_error(Category.INTERNAL, f"agentcell-worker failed: {mistake!r}")
+    return _answer(_not_run(error, message), LineWriter(STDOUT))
 
 
-async def _serve(request: SessionRequest, limits: Limits, *, has_more: bool) -> int:
+async def _serve(request: SessionRequest, limits: Limits, *, has_more: bool, parent: int) -> int:
     stop = Stop()
     writer = LineWriter(STDOUT)
-    environment = inherited_environment(os.environ)
-    on_event = None if request.events == "none" else writer.write
     async with cancelling_on_signals(stop), anyio.create_task_group() as tasks:
         if request.lifeline:
-            tasks.start_soon(_watch_lifeline, stop)
-        result = await run_attempt(request, limits, environment=environment, on_event=on_event, stop=stop)
+            tasks.start_soon(watch_lifeline, STDIN, parent, stop)
+        result = await _run(request, limits, writer, stop)
         tasks.cancel_scope.cancel()
-    if has_more:
-        result = result.model_copy(update={"warnings": [*result.warnings, LATER_LINES]})
-    return _answer(result, writer)
+        if has_more:
+            result = result.model_copy(update={"warnings": [*result.warnings, LATER_LINES]})
+        code = _answer(result, writer)
+        signal.pthread_sigmask(signal.SIG_BLOCK, heeded_signals())  # what was said is how this process ends
+    return code
 
 
-async def _watch_lifeline(stop: Stop) -> None:
-    """End the session when stdin ends: whoever wanted it is gone."""
-    while await _has_more_input():
-        pass
-    stop.cancel(HOST_LOST)
-
-
-async def _has_more_input() -> bool:
-    """Wait for stdin's next bytes and drop them; False at its end."""
+async def _run(request: SessionRequest, limits: Limits, writer: LineWriter, stop: Stop) -> SessionResult:
+    environment = inherited_environment(os.environ)
+    on_event = None if request.events == "none" else writer.write
     try:
-        await anyio.wait_readable(STDIN)
-        return bool(os.read(STDIN, READ_BYTES))
-    except OSError:  # a file, which has no more than it had, or a stream that broke
-        return False
+        return await run_attempt(request, limits, environment=environment, on_event=on_event, stop=stop)
+    except RequestError as refused:
+        return _not_run(refused.as_session_error(), request.model_dump())
 
 
 def _take_message(message: dict[str, Any]) -> bool:
@@ -101,7 +97,8 @@ def _take_message(message: dict[str, Any]) -> bool:
 def _not_run(error: SessionError, message: Mapping[str, Any]) -> SessionResult:
     """The result of a request that came to nothing, with what it said of itself."""
     names = ("session_name", "id", "agent_type")
-    return failed(error, **{name: message[name] for name in names if isinstance(message.get(name), str)})
+    known = {name: message[name] for name in names if isinstance(message.get(name), str)}
+    return failed(error, **{"id": known.get("session_name"), **known})
 
 
 def _answer(result: SessionResult, writer: LineWriter) -> int:
@@ -109,9 +106,18 @@ def _answer(result: SessionResult, writer: LineWriter) -> int:
     return exit_code(result.error)
 
 
+def _hold_standard_streams() -> None:
+    """Open what was closed on /dev/null: no pipe of a cell may get the number of a standard stream."""
+    for fd in (STDIN, STDOUT, STDERR):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+
+
 @contextmanager
 def _cancelling() -> Iterator[None]:
-    """Within, a signal that cancels a session raises `_Cancelled`."""
+    """Within, a signal that cancels a session raises `_Cancelled`, until the session itself heeds it."""
 
     def cancel(number: int, _frame: FrameType | None) -> None:
         raise _Cancelled(signal.Signals(number).name)

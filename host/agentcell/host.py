@@ -12,10 +12,10 @@ from agentcell.environment import cell_environment
 from agentcell.errors import HostClosedError
 from agentcell.limits import Limits
 from agentcell.listener import OnEvent
-from agentcell.run import Request, as_request, checked, run_attempt
+from agentcell.run import Request, checked, run_attempt
 from agentcell.spawn import WORKER, start_cold
 from agentcell.stop import Stop
-from agentcell_protocol.request import SessionRequest
+from agentcell_protocol.request import SessionRequest, parse_request
 from agentcell_protocol.result import SessionResult
 
 
@@ -63,7 +63,7 @@ class Host:
         """As `run_session`, as soon as there is room. Raises HostClosedError outside the `async with` block, too."""
         if self._limiter is None:
             raise HostClosedError
-        session = as_request(request)
+        session = parse_request(request)
         environment = cell_environment(os.environ, env=env, pass_env=pass_env)
         async with self._limiter:
             return checked(await self._run(session, limits or Limits(), environment, on_event))

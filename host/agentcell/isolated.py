@@ -13,7 +13,8 @@ from agentcell.environment import cell_environment
 from agentcell.limits import Limits
 from agentcell.listener import OnEvent
 from agentcell.retry import RetryPolicy, delay_before_next
-from agentcell.run import as_request, checked, run_attempt
+from agentcell.run import checked, run_attempt
+from agentcell_protocol.request import parse_request
 from agentcell_protocol.result import Attempt, SessionResult, Status, Usage
 
 
@@ -53,7 +54,7 @@ async def run_agent_session_isolated(  # noqa: PLR0917 - its callers pass them b
         "system_prompt": system_prompt,
         "max_thinking_tokens": max_thinking_tokens,
     }
-    request = as_request({name: value for name, value in members.items() if value is not None})
+    request = parse_request({name: value for name, value in members.items() if value is not None})
     environment = cell_environment(environ, env=env, pass_env=pass_env)
 
     async def attempt() -> SessionResult:

@@ -50,7 +50,7 @@ async def run_session(
     task ends the cell before it propagates.
     """
     environment = cell_environment(environ, env=env, pass_env=pass_env)
-    result = await run_attempt(as_request(request), limits or Limits(), environment=environment, on_event=on_event)
+    result = await run_attempt(parse_request(request), limits or Limits(), environment=environment, on_event=on_event)
     return checked(result)
 
 
@@ -92,11 +92,6 @@ async def run_attempt(
         result = await cell.run(line)
     result = _with_notices(result, _not_enforced(limits))
     return await write_result_file(request, result)
-
-
-def as_request(request: Request) -> SessionRequest:
-    """The request, checked. Raises RequestError."""
-    return request if isinstance(request, SessionRequest) else parse_request(request)
 
 
 def checked(result: SessionResult) -> SessionResult:

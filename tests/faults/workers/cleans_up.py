@@ -3,13 +3,18 @@
 import signal
 import sys
 from types import FrameType
+from typing import Any
 
 import wire
 
 
 def cancel(_number: int, _frame: FrameType | None) -> None:
     error = {"category": "cancelled", "message": "cancelled by SIGTERM", "partial_response": "half"}
-    members = {"error": {**error, "details": {"signal": "SIGTERM"}}, "usage": {"input_tokens": 7}, "cost_usd": 0.5}
+    members: dict[str, Any] = {
+        "error": {**error, "details": {"signal": "SIGTERM"}},
+        "usage": {"input_tokens": 7},
+        "cost_usd": 0.5,
+    }
     wire.say(**wire.result_of(response="cancelled by SIGTERM", **{**members, "status": "error"}))
     sys.exit(143)
 
