@@ -43,6 +43,8 @@ def _argument(value: str) -> str:
         raise _refuse("is empty", "give a value")
     if "\0" in value:
         raise _refuse("holds a NUL character", "leave it out of the value")
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise _refuse("holds half a character (a lone surrogate)", "give valid Unicode")
     return value
 
 

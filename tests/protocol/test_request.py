@@ -1,0 +1,180 @@
+"""A request is read strictly, its paths become absolute, and what is wrong with it is named."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from agentcell_protocol.errors import RequestError
+from agentcell_protocol.framing import Overlong
+from agentcell_protocol.request import MAX_SCHEMA, SessionRequest, parse_request
+from agentcell_protocol.request_line import decode_request
+
+
+def minimal(**members: Any) -> dict[str, Any]:
+    return {"session_name": "a", "agent_type": "coder", "project_dir": ".", **members}
+
+
+def refusal(data: object, base: Path | None = None) -> tuple[str | None, str, str]:
+    with pytest.raises(RequestError) as raised:
+        parse_request(data, base=base)
+    return raised.value.member, raised.value.reason, raised.value.remedy
+
+
+def test_the_least_request_has_the_defaults_of_the_rest(tmp_path: Path) -> None:
+    request = parse_request(minimal(), base=tmp_path)
+    assert request.model_dump(exclude_none=True) == {
+        "session_name": "a",
+        "agent_type": "coder",
+        "project_dir": str(tmp_path),
+        "protocol": 1,
+        "events": "none",
+        "lifeline": False,
+    }
+    assert request.identity == "a"
+
+
+def test_an_id_is_the_identity() -> None:
+    assert parse_request(minimal(id="row 7")).identity == "row 7"
+
+
+def test_relative_paths_are_taken_from_the_base(tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    request = parse_request(
+        minimal(
+            project_dir="shop",
+            spec_dir="./specs",
+            agents_dir="agents",
+            add_dirs=["shared", "/opt"],
+            cli_path="./claude",
+            result_file="out/../result.json",
+        ),
+        base=tmp_path,
+    )
+    assert request.project_dir == f"{tmp_path}/shop"
+    assert request.spec_dir == f"{tmp_path}/specs"
+    assert request.agents_dir == f"{tmp_path}/agents"
+    assert request.add_dirs == [f"{tmp_path}/shared", "/opt"]
+    assert request.cli_path == f"{tmp_path}/claude"
+    assert request.result_file == f"{tmp_path}/out/../result.json"
+
+
+def test_a_cli_path_without_a_slash_is_left_to_the_search_path(tmp_path: Path) -> None:
+    assert parse_request(minimal(cli_path="claude"), base=tmp_path).cli_path == "claude"
+
+
+def test_a_project_directory_is_where_its_links_lead(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    assert parse_request(minimal(project_dir="link"), base=tmp_path).project_dir == f"{tmp_path}/real"
+
+
+def test_a_tilde_is_the_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert parse_request(minimal(project_dir="~")).project_dir == str(tmp_path)
+
+
+def test_in_python_a_path_may_be_a_path(tmp_path: Path) -> None:
+    request = parse_request(minimal(project_dir=tmp_path, spec_dir=Path("specs"), add_dirs=[Path("b")]), base=tmp_path)
+    assert request.project_dir == str(tmp_path)
+    assert request.spec_dir == f"{tmp_path}/specs"
+    assert request.add_dirs == [f"{tmp_path}/b"]
+
+
+def test_a_request_object_is_read_like_its_members(tmp_path: Path) -> None:
+    request = SessionRequest(session_name="a", agent_type="coder", project_dir=".", max_turns=3)
+    assert parse_request(request, base=tmp_path) == parse_request(minimal(max_turns=3), base=tmp_path)
+
+
+def test_a_request_object_cannot_be_changed() -> None:
+    request = parse_request(minimal())
+    with pytest.raises(ValidationError, match="frozen"):
+        request.session_name = "b"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "directory", ["~nobody-of-that-name/x", "x" * 5_000, "a/" * 3_000, "file", "file/below", "loop", "\ud800"]
+)
+def test_a_project_directory_that_cannot_be_is_refused_by_name(directory: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    member, reason, _ = refusal(minimal(project_dir=directory), tmp_path)
+    assert member == "project_dir"
+    assert reason.endswith("is not a directory")
+
+
+@pytest.mark.parametrize("data", [None, [], "text", 3, 1.5, True, object()])
+def test_what_is_no_object_is_refused_as_a_whole(data: object) -> None:
+    member, _, remedy = refusal(data)
+    assert (member, remedy) == (None, "send one JSON object with the request's members")
+
+
+def test_a_schema_that_no_argument_can_hold_is_refused() -> None:
+    schema = {"description": "x" * MAX_SCHEMA}
+    size = len(orjson.dumps(schema)) + 1
+    expected = ("output_schema", f"is {size} bytes long", f"keep it under {MAX_SCHEMA} bytes")
+    assert refusal(minimal(output_schema=schema)) == expected
+
+
+def test_a_long_value_is_shown_shortened() -> None:
+    assert refusal(minimal(phase="x" * 1_000))[1] == '"' + "x" * 59 + "… is not allowed here"
+
+
+def test_a_long_member_is_named_shortened() -> None:
+    assert refusal(minimal(**{"x" * 1_000: 1}))[0] == "x" * 60
+
+
+def test_a_deeply_nested_value_is_named_by_its_kind() -> None:
+    line = b'{"session_name":' + b"[" * 1_000 + b"]" * 1_000 + b',"agent_type":"coder","project_dir":"."}'
+    assert refusal(decode_request(line)) == ("session_name", "an array is not allowed here", "give a string")
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(list(SessionRequest.model_fields)) | st.text(),
+        st.from_type(type).flatmap(st.from_type) | st.text() | st.integers(),
+    )
+)
+def test_whatever_is_given_is_accepted_or_refused_by_name(members: dict[str, Any]) -> None:
+    try:
+        parse_request(minimal(**members))
+    except RequestError as refused:
+        assert refused.member is None or refused.member.split(".")[0] in {name[:60].split(".")[0] for name in members}
+        assert refused.reason
+        assert refused.remedy
+
+
+@pytest.mark.parametrize(
+    ("line", "reason", "remedy"),
+    [
+        (None, "stdin ended without a line", "send the request as one line of JSON on stdin"),
+        (
+            Overlong(12),
+            "a line is longer than the limit of 12 bytes",
+            "put large inputs into files and name them in the message",
+        ),
+        (b"[]", "the line is an array, not an object", "send one JSON object on one line"),
+    ],
+)
+def test_a_line_that_cannot_be_a_request_is_refused(line: bytes | Overlong | None, reason: str, remedy: str) -> None:
+    with pytest.raises(RequestError) as raised:
+        decode_request(line)
+    assert (raised.value.member, raised.value.reason, raised.value.remedy) == (None, reason, remedy)
+
+
+@pytest.mark.parametrize("line", [b"{", b'{"session_name": "a",', b"\xef\xbb\xbf{", b"  {"])
+def test_the_start_of_an_object_gets_the_hint_that_a_request_is_one_line(line: bytes) -> None:
+    with pytest.raises(RequestError) as raised:
+        decode_request(line)
+    assert raised.value.remedy == "a request is one line: write the whole object without line breaks"
+
+
+def test_reading_a_request_does_not_change_where_we_are() -> None:
+    before = os.getcwd()
+    parse_request(minimal(project_dir="/"))
+    assert os.getcwd() == before
