@@ -12,9 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import orjson
 import pytest
 
+from agentcell.host import Host
 from agentcell.testing import Step, stand_in
 from agentcell_protocol.result import SessionResult
 
@@ -245,3 +247,20 @@ def test_it_starts_without_the_sdk_and_without_an_event_loop() -> None:
     output = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, timeout=SECONDS, check=True).stdout
     loaded = set(json.loads(output))
     assert loaded.isdisjoint({"anyio", "asyncio", "claude_agent_sdk", "agentcell_worker"})
+
+
+REQUEST = {"session_name": "a", "agent_type": "coder", "project_dir": ".", "starting_message": "hi"}
+
+
+@pytest.mark.slow
+@pytest.mark.anyio
+async def test_a_host_runs_it_as_its_worker() -> None:
+    heard: list[str] = []
+    with stand_in([{"text": "halfway"}, {"die": "SIGKILL"}], [{"text": "done"}]) as command, anyio.fail_after(SECONDS):
+        async with Host(worker_command=command) as host:
+            crashed = await host.run(REQUEST)
+            complete = await host.run(REQUEST, on_event=lambda event: heard.append(event["type"]))
+    assert crashed.error is not None
+    assert (crashed.error.category, crashed.error.partial_response, crashed.signal) == ("crashed", "halfway", "SIGKILL")
+    assert (complete.status, complete.response, complete.exit_code) == ("complete", "done", 0)
+    assert heard == ["hello", "session_started", "text", "outcome"]

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from agentcell.limits import Limits
-from agentcell.offline.endpoint import Endpoint, offline_model
+from agentcell.offline.endpoint import Endpoint, ScriptSource, offline_model
 from agentcell.offline.environment import offline_environment
 from agentcell.run import run_session_sync
 from agentcell.terminal import tool_line
@@ -36,10 +36,10 @@ INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 + SIGINT."""
 
 
-def main() -> int:
+def main(script: ScriptSource = SCRIPT) -> int:
     """Run the demo; the exit code says whether its session succeeded and left nothing running."""
     console = Console(highlight=False, soft_wrap=True)
-    with TemporaryDirectory(prefix="agentcell-demo-") as folder, offline_model(SCRIPT) as endpoint:
+    with TemporaryDirectory(prefix="agentcell-demo-") as folder, offline_model(script) as endpoint:
         home, project = Path(folder, "home"), Path(folder, "project")
         home.mkdir()
         project.mkdir()
