@@ -1,4 +1,4 @@
-# One environment, made once and again whenever what it is made from changes.
+# One environment, .venv, made once and brought up to date whenever what it is made from changes.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,13 +7,16 @@ READY := $(VENV)/.ready
 .PHONY: demo test test-fast check format lint types wheel bench schema clean
 
 $(READY): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "agentcell needs Python 3.11 or newer; call make with PYTHON=/path/to/python3.11")'
-	$(PYTHON) -m venv --clear $(VENV)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo 'agentcell needs Python 3.11 or newer: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11' >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' \
+		|| { echo 'this Python cannot make environments: install its venv package (Debian: apt install python3-venv)' >&2; exit 1; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	touch $@
+	@touch $@
 
 demo: $(READY)
-	$(BIN)/python -m agentcell.offline.demo
+	@$(BIN)/python -m agentcell.offline.demo
 
 test: $(READY)
 	$(BIN)/python -m pytest
@@ -43,4 +46,4 @@ schema: $(READY)
 	$(BIN)/python -m agentcell_protocol.schema
 
 clean:
-	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
