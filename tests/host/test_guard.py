@@ -45,6 +45,7 @@ class Guard:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            bufsize=0,
             cwd=self.room,
             env=self.environment,
         )
@@ -72,9 +73,11 @@ def messages(out: bytes) -> list[Any]:
 
 
 def send(process: "subprocess.Popen[bytes]", line: bytes) -> None:
+    """Write it whole; the pipes are unbuffered, so that waiting for a line sees every line."""
     assert process.stdin is not None
-    process.stdin.write(line)
-    process.stdin.flush()
+    left = memoryview(line)
+    while left:
+        left = left[process.stdin.write(left) :]
 
 
 def next_message(process: "subprocess.Popen[bytes]") -> Any:
@@ -213,6 +216,7 @@ def test_a_parent_that_dies_ends_the_session_though_its_pipe_lives_on(guard: Gua
         [sys.executable, "-c", start],
         stdin=stdin,
         stdout=subprocess.PIPE,
+        bufsize=0,
         cwd=guard.room,
         env=guard.environment,
     ) as parent:
