@@ -115,7 +115,7 @@ def test_a_streamed_answer_has_the_events_of_the_api() -> None:
         },
         *(
             {"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": part}}
-            for part in ('{"file_pat', 'h": "a"}')
+            for part in ('{"file_pa', 'th": "a"}')
         ),
         {"type": "content_block_stop", "index": 2},
         {

@@ -92,11 +92,7 @@ class Playing(Response):
         if turn.drop == "start":
             return
         await self._start(send)
-        chunks = self._chunks()
-        if turn.stall or turn.drop:
-            listed = list(chunks)
-            chunks = listed[: len(listed) // 2]
-        for chunk in chunks:
+        for chunk in self._until_cut():
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await anyio.sleep(turn.pace)
         if turn.stall:
@@ -122,6 +118,12 @@ class Playing(Response):
         if self._turn.body is not None:
             return self._turn.content_type
         return EVENTS if self._is_streamed and self._turn.error is None else JSON
+
+    def _until_cut(self) -> Iterable[bytes]:
+        if not (self._turn.stall or self._turn.drop):
+            return self._chunks()
+        chunks = list(self._chunks())
+        return chunks[: len(chunks) // 2]
 
     def _chunks(self) -> Iterable[bytes]:
         turn = self._turn
