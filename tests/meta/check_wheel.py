@@ -66,7 +66,7 @@ def install(wheel: Path, target: Path) -> Path:
 
 def pip(*arguments: str, seconds: float) -> None:
     """Run this environment's pip, quietly."""
-    argv = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
+    argv = [sys.executable, "-m", "pip", "-qq", "--disable-pip-version-check", *arguments]
     subprocess.run(argv, check=True, timeout=seconds, stdin=subprocess.DEVNULL)
 
 
