@@ -102,13 +102,15 @@ def _checked(arguments: Arguments) -> Arguments:
 def _outcome(arguments: Arguments) -> Outcome:
     """What came of the session, once nothing of it runs any more."""
     stop = Stop()
+    stop.install()
     cell.become_subreaper()
     try:
-        stop.install()
+        stop.interrupt()
         return anyio.run(_run, arguments, stop)
     except Stopped:
         return _cancelled(stop)
     finally:
+        stop.settle()
         cell.end(cell.descendants)
 
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import AsyncIterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -27,6 +28,7 @@ from agentcell_protocol.request import SessionRequest
 from agentcell_protocol.result import Notice
 from agentcell_worker.agents.registry import agent_named
 from agentcell_worker.closing import CLOSE_SECONDS, CliProcess, until
+from agentcell_worker.ear import Ear
 from agentcell_worker.masking import Mask, Tail, write_stderr
 from agentcell_worker.outcome import Seen, TurnEnd, cli_ended, judge, partial_of
 from agentcell_worker.private_file import remove_private, write_private
@@ -36,6 +38,9 @@ DRAIN_SECONDS = 10.0
 
 LAST_WORDS_SECONDS = 1.0
 """From the CLI's death to giving up on its first answer: its last words are read meanwhile."""
+
+
+BOM = "\ufeff"
 
 
 class CannotStart(Exception):  # noqa: N818 - it reads as what it says
@@ -59,6 +64,8 @@ class AgentClient(ClaudeSDKClient):
         self.exit_code: int | None = None
         self.notices: list[Notice] = []
         self.must_end_now = False
+        self.broken_line: str | None = None
+        self._ear = Ear(partial(self._note, "sdk_warning"), self._take_passed_over)
         self._asked = options
         self._has_been_entered = False
         self._is_connected = False
@@ -67,9 +74,10 @@ class AgentClient(ClaudeSDKClient):
     async def connect(self, prompt: str | AsyncIterable[dict[str, Any]] | None = None) -> None:
         """Start the CLI and wait until it answers."""
         self._prepare()
+        self._ear.open()
         error: SessionError | None = None
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._give_up_on_a_dead_cli, tasks.cancel_scope)
+            tasks.start_soon(self._watch_start, tasks.cancel_scope)
             try:
                 await super().connect(prompt)
                 self._is_connected = True
@@ -88,6 +96,7 @@ class AgentClient(ClaudeSDKClient):
                 await super().disconnect()
             finally:
                 self._is_connected = False
+                self._ear.close()
                 remove_private(self._mcp_file)
 
     async def __aexit__(
@@ -97,7 +106,8 @@ class AgentClient(ClaudeSDKClient):
         return await super().__aexit__(exc_type, exc_val, exc_tb)
 
     def _prepare(self) -> None:
-        self.options, self.notices, self.exit_code, self.must_end_now = self._asked, [], None, False
+        self.options, self.notices = self._asked, []
+        self.exit_code, self.broken_line, self.must_end_now = None, None, False
         if self._has_been_entered:
             self.options = replace(self.options, session_id=str(uuid4()), resume=None)
         self._has_been_entered = True
@@ -106,9 +116,12 @@ class AgentClient(ClaudeSDKClient):
             self._mcp_file = write_private(content, suffix=".mcp.json")
             self.options = replace(self.options, mcp_servers=self._mcp_file)
 
-    async def _give_up_on_a_dead_cli(self, scope: anyio.CancelScope) -> None:
+    async def _watch_start(self, scope: anyio.CancelScope) -> None:
         """The SDK waits a minute for the first answer of a CLI that has exited with code 0."""
-        await until(lambda: (cli := cli_of(self)) is not None and cli.exit_code is not None)
+        await until(lambda: cli_of(self) is not None)
+        if (cli := cli_of(self)) is not None:
+            cli.read_leniently()
+        await until(lambda: (cli := cli_of(self)) is None or cli.exit_code is not None)
         await anyio.sleep(LAST_WORDS_SECONDS)
         scope.cancel()
 
@@ -137,6 +150,13 @@ class AgentClient(ClaudeSDKClient):
             pass  # the exit code tells
         except BROKEN as broken:
             self._note("cli_output", f"after the session, the CLI wrote what is no message: {broken}")
+
+    def _take_passed_over(self, line: str) -> None:
+        """The SDK does not read what stands behind a byte order mark, and would wait for it without end."""
+        if self.broken_line is None and line.startswith(BOM):
+            self.broken_line = line
+            if (cli := cli_of(self)) is not None and cli.exit_code is None:
+                cli.process.terminate()
 
     def _note(self, code: str, message: str) -> None:
         self.notices.append(Notice(code=code, message=message))
@@ -234,6 +254,8 @@ def expectations(client: ClaudeSDKClient) -> Seen:
 def explain(broken: Exception, client: ClaudeSDKClient, seen: Seen) -> SessionError:
     """The error that an exception of the SDK means."""
     tail, exit_code = _end_of(client)
+    if (line := getattr(client, "broken_line", None)) is not None:
+        broken = CLIJSONDecodeError(line, ValueError("it begins with a byte order mark"))
     match broken:
         case ResultError():
             return judge(_turn_end_of(broken), seen).error or cli_ended(broken.exit_code, tail, seen)
@@ -257,7 +279,8 @@ def cli_of(client: ClaudeSDKClient) -> CliProcess | None:
     """The process behind a client. The SDK keeps it to itself: None as well when it has moved."""
     transport = getattr(client, "_transport", None)
     process = getattr(transport, "_process", None)
-    return process and CliProcess(process, getattr(transport, "_stderr_task", None))
+    streams = tuple(getattr(transport, name, None) for name in ("_stdout_stream", "_stderr_stream"))
+    return process and CliProcess(process, streams, getattr(transport, "_stderr_task", None))
 
 
 def session_id_of(client: ClaudeSDKClient) -> str | None:

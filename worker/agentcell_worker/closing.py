@@ -1,8 +1,9 @@
-"""The end of the CLI: by itself if it will, by force if it must, each step bounded."""
+"""The CLI's process: how it is read, and how it ends, by itself if it will and by force if it must."""
 
+import codecs
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import anyio
 from anyio.abc import Process
@@ -28,15 +29,24 @@ class Task(Protocol):
 
 @dataclass(frozen=True)
 class CliProcess:
-    """The CLI and the task that reads its stderr."""
+    """The CLI, the streams it is read from, and the task that reads its stderr."""
 
     process: Process
-    reader: Task | None
+    streams: tuple[Any, ...] = ()
+    reader: Task | None = None
 
     @property
     def exit_code(self) -> int | None:
         """None while it runs; negative, a signal's number, when a signal ended it."""
         return self.process.returncode
+
+    def read_leniently(self) -> None:
+        """Have bytes that are not UTF-8 read as U+FFFD; they would end the reading."""
+        for stream in self.streams:
+            if isinstance(strict := getattr(stream, "_decoder", None), codecs.IncrementalDecoder):
+                decoder = codecs.getincrementaldecoder("utf-8")("replace")
+                decoder.setstate(strict.getstate())
+                stream._decoder = decoder  # noqa: SLF001 - the SDK makes the stream, and gives no choice
 
     async def close_input(self) -> None:
         """Tell it that nothing more will come."""

@@ -38,13 +38,15 @@ class Received:
 
 def claim() -> Wire:
     """Take stdin and stdout for the protocol; from then on fd 0 is /dev/null and fd 1 is stderr."""
-    _open_if_closed(ERROR)
-    wire = Wire(reads=_duplicate(INPUT), writes=_duplicate_or_null(OUTPUT))
-    null = os.open(os.devnull, os.O_RDWR)
+    has_input = _is_open(INPUT)
+    for fd in (INPUT, OUTPUT, ERROR):  # a closed one would be given to the next file that is opened
+        if not _is_open(fd):
+            os.dup2(os.open(os.devnull, os.O_RDWR), fd)
+    wire = Wire(reads=os.dup(INPUT) if has_input else None, writes=os.dup(OUTPUT))
+    null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, INPUT)
+    os.close(null)
     os.dup2(ERROR, OUTPUT)
-    if null > ERROR:
-        os.close(null)
     return wire
 
 
@@ -81,31 +83,13 @@ def _decode_request(line: bytes | Overlong) -> dict[str, object]:
     try:
         return decode(line)
     except WireError as invalid:
-        remedy = ONE_LINE if _is_only_a_start(line) else "send one JSON object"
+        remedy = ONE_LINE if invalid.is_cut else "send one JSON object"
         raise RequestError(None, str(invalid), remedy) from None
 
 
-def _is_only_a_start(line: bytes) -> bool:
-    return line.lstrip(b"\xef\xbb\xbf \t").startswith(b"{") and not line.rstrip().endswith(b"}")
-
-
-def _open_if_closed(fd: int) -> None:
+def _is_open(fd: int) -> bool:
     try:
         os.fstat(fd)
     except OSError:
-        null = os.open(os.devnull, os.O_RDWR)
-        if null != fd:
-            os.dup2(null, fd)
-            os.close(null)
-
-
-def _duplicate(fd: int) -> int | None:
-    try:
-        return os.dup(fd)
-    except OSError:
-        return None
-
-
-def _duplicate_or_null(fd: int) -> int:
-    duplicate = _duplicate(fd)
-    return os.open(os.devnull, os.O_WRONLY) if duplicate is None else duplicate
+        return False
+    return True

@@ -1,0 +1,153 @@
+"""Each message of the SDK as the events of the wire."""
+
+from typing import Any
+
+import pytest
+from claude_agent_sdk import (
+    AssistantMessage,
+    RateLimitEvent,
+    RateLimitInfo,
+    ResultMessage,
+    StreamEvent,
+    SystemMessage,
+    TaskNotificationMessage,
+    TaskStartedMessage,
+    TaskUpdatedMessage,
+    TextBlock,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    UserMessage,
+)
+
+from agentcell_worker.outcome import TurnEnd
+from agentcell_worker.translate import counts_of, events_of, task_change_of, turn_end_of
+
+RETRY = {"attempt": 1, "max_retries": 10, "retry_delay_ms": 500, "error_status": 529, "error": "overloaded"}
+TASK: dict[str, Any] = {"data": {}, "task_id": "b1", "uuid": "u", "session_id": "s"}
+
+
+def system(subtype: str, **data: Any) -> SystemMessage:
+    """A system message."""
+    return SystemMessage(subtype=subtype, data=data)
+
+
+@pytest.mark.parametrize(
+    ("message", "events"),
+    [
+        (
+            system("init", session_id="s", model="m"),
+            [{"type": "session_started", "session_id": "s", "model": "m"}],
+        ),
+        (
+            system("api_retry", **RETRY),
+            [
+                {
+                    "type": "api_retry",
+                    "attempt": 1,
+                    "max_retries": 10,
+                    "delay_s": 0.5,
+                    "http_status": 529,
+                    "error": "overloaded",
+                }
+            ],
+        ),
+        (
+            system("permission_denied", tool_name="Write", tool_use_id="t1"),
+            [{"type": "permission_denied", "tool_name": "Write", "tool_use_id": "t1"}],
+        ),
+        (system("something_new"), []),
+        (
+            AssistantMessage(
+                content=[ThinkingBlock("hm", "s"), TextBlock("a"), ToolUseBlock("t1", "Read", {"p": 1})], model="m"
+            ),
+            [{"type": "text", "text": "a"}, {"type": "tool_use", "id": "t1", "name": "Read", "input": {"p": 1}}],
+        ),
+        (AssistantMessage(content=[TextBlock("prose")], model="<synthetic>"), []),
+        (AssistantMessage(content=[TextBlock("a")], model="m", parent_tool_use_id="t0"), []),
+        (
+            UserMessage(content=[ToolResultBlock("t1", "é", is_error=True), ToolResultBlock("t2", None)]),
+            [
+                {"type": "tool_result", "id": "t1", "is_error": True, "bytes": 2},
+                {"type": "tool_result", "id": "t2", "is_error": False, "bytes": 0},
+            ],
+        ),
+        (
+            UserMessage(content=[ToolResultBlock("t1", [{"type": "text", "text": "\ud800"}, {"type": "image"}])]),
+            [{"type": "tool_result", "id": "t1", "is_error": False, "bytes": 3 + 16}],
+        ),
+        (UserMessage(content="hi"), []),
+        (
+            StreamEvent("u", "s", {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "a"}}),
+            [{"type": "text_delta", "text": "a"}],
+        ),
+        (StreamEvent("u", "s", {"type": "message_stop"}), []),
+        (
+            RateLimitEvent(RateLimitInfo(status="rejected", resets_at=5), "u", "s"),
+            [{"type": "rate_limit", "status": "rejected", "resets_at": 5}],
+        ),
+        (object(), []),
+    ],
+)
+def test_a_message_becomes_its_events(message: Any, events: list[dict[str, Any]]) -> None:
+    assert events_of(message) == events
+
+
+def test_a_result_says_how_its_turn_ended() -> None:
+    message = ResultMessage(
+        subtype="success",
+        duration_ms=1,
+        duration_api_ms=1,
+        is_error=False,
+        num_turns=2,
+        session_id="s",
+        stop_reason="end_turn",
+        total_cost_usd=0.5,
+        usage={"input_tokens": 1, "output_tokens": 2, "service_tier": "standard"},
+        result="a",
+        permission_denials=[{"tool_name": "Write", "tool_use_id": "t1", "tool_input": {}}, "odd"],
+        terminal_reason="completed",
+        user_message_uuid="p",
+    )
+    assert turn_end_of(message) == TurnEnd(
+        subtype="success",
+        is_error=False,
+        num_turns=2,
+        terminal_reason="completed",
+        stop_reason="end_turn",
+        text="a",
+        cost_usd=0.5,
+        usage={
+            "input_tokens": 1,
+            "output_tokens": 2,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": 0,
+        },
+        session_id="s",
+        denials=(("Write", "t1"),),
+        answers=("p",),
+    )
+    assert turn_end_of(object()) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "change"),
+    [
+        (TaskStartedMessage(subtype="task_started", description="tests", **TASK), ("b1", "tests")),
+        (TaskUpdatedMessage(subtype="task_updated", patch={}, status="killed", **TASK), ("b1", None)),
+        (TaskUpdatedMessage(subtype="task_updated", patch={}, status="running", **TASK), None),
+        (
+            TaskNotificationMessage(
+                subtype="task_notification", status="completed", output_file="f", summary="s", **TASK
+            ),
+            ("b1", None),
+        ),
+        (system("init"), None),
+    ],
+)
+def test_background_tasks_are_followed(message: Any, change: tuple[str, str | None] | None) -> None:
+    assert task_change_of(message) == change
+
+
+def test_missing_counts_are_none() -> None:
+    assert set(counts_of(None).values()) == {0}

@@ -1,0 +1,43 @@
+"""What the SDK says only to its log."""
+
+import logging
+from collections.abc import Callable
+
+LOGGER = "claude_agent_sdk"
+
+READER = "claude_agent_sdk._internal.transport.subprocess_cli"
+"""Reads the CLI's lines, and says which it passes over at level DEBUG."""
+
+PASSED_OVER = "Skipping non-JSON line"
+
+
+class Ear(logging.Handler):
+    """Hears the SDK's warnings, and each line of the CLI that it passes over. Open it, and close it again."""
+
+    def __init__(self, on_warning: Callable[[str], object], on_passed_over: Callable[[str], object]) -> None:
+        super().__init__()
+        self._on_warning = on_warning
+        self._on_passed_over = on_passed_over
+        self._level_before = logging.NOTSET
+
+    def open(self) -> None:
+        """Begin to listen."""
+        reader = logging.getLogger(READER)
+        self._level_before = reader.level
+        reader.setLevel(logging.DEBUG)
+        logging.getLogger(LOGGER).addHandler(self)
+
+    def close(self) -> None:
+        """Stop listening; a second time does nothing."""
+        logger = logging.getLogger(LOGGER)
+        if self in logger.handlers:
+            logger.removeHandler(self)
+            logging.getLogger(READER).setLevel(self._level_before)
+        super().close()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take one record."""
+        if record.levelno == logging.WARNING:
+            self._on_warning(record.getMessage())
+        elif str(record.msg).startswith(PASSED_OVER) and isinstance(record.args, tuple):
+            self._on_passed_over(str(record.args[0]))
