@@ -38,7 +38,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            _check(field.name, getattr(self, field.name), is_optional=_is_optional(field.type))
+            _check(field.name, getattr(self, field.name), str(field.type))
 
     @classmethod
     def from_mapping(cls, members: object) -> "Limits":
@@ -53,7 +53,7 @@ class Limits:
             return cls(**members)
         except ValueError as invalid:
             name, _, reason = str(invalid).partition(" ")
-            raise RequestError(f"limits.{name}", reason, "give another value, or leave the limit out") from None
+            raise RequestError(f"limits.{name}", reason, "give another value, or leave it out") from None
 
     def not_enforced(self) -> list[str]:
         """The names of limits that were asked for and that nothing enforces yet."""
@@ -64,19 +64,17 @@ class Limits:
         ]
 
 
-def _check(name: str, value: Any, *, is_optional: bool) -> None:
-    if value is None and is_optional:
+def _check(name: str, value: Any, annotation: str) -> None:
+    if value is None and "None" in annotation:
         return
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         raise ValueError(f"{name} must be a number")
+    if "int" in annotation and not isinstance(value, int):
+        raise ValueError(f"{name} must be a whole number")
     if name in MAY_BE_ZERO and value < 0:
         raise ValueError(f"{name} must not be negative")
     if name not in MAY_BE_ZERO and value <= 0:
         raise ValueError(f"{name} must be positive")
-
-
-def _is_optional(annotation: Any) -> bool:
-    return "None" in str(annotation)
 
 
 def _check_name(name: str) -> None:

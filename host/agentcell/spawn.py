@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from io import FileIO
@@ -18,6 +19,9 @@ WORKER = (sys.executable, "-P", "-m", "agentcell_worker")
 
 POLL_SECONDS = 0.05
 """Between two looks at a child where the kernel gives no descriptor for a process."""
+
+DEATH_SECONDS = 1.0
+"""From a SIGKILL to giving up on a worker whose end nobody waited for."""
 
 Start = Literal["fork", "cold"]
 
@@ -71,13 +75,21 @@ class Child:
                 os.kill(self.pid, number)
 
     def close(self) -> None:
-        """Give back every descriptor."""
+        """Give back every descriptor, and the worker to nobody: one that still lives is killed and reaped."""
+        self._see_dead()
         for pipe in (self.stdin, self.stdout, self.stderr):
             pipe.close()
         if self._pidfd is not None:
             anyio.notify_closing(self._pidfd)
             os.close(self._pidfd)
             self._pidfd = None
+
+    def _see_dead(self) -> None:
+        """Blocks only where a clean-up was broken off, and then for moments."""
+        self.send(signal.SIGKILL)
+        give_up_at = time.monotonic() + DEATH_SECONDS
+        while self.status is None and time.monotonic() < give_up_at:
+            time.sleep(DEATH_SECONDS / 100)
 
 
 def start_cold(environment: Mapping[str, str], directory: str, *, command: Sequence[str] = WORKER) -> Child:
