@@ -98,7 +98,8 @@ def end(
                 signal_process(process, signal.SIGTERM)
             seen.add(process)
         clear_looks = 0 if found else clear_looks + 1
-        time.sleep(SETTLE_SECONDS)
+        if clear_looks < CLEAR_LOOKS:
+            time.sleep(SETTLE_SECONDS)
     for process in seen:
         if process.pid not in awaited:
             reap(process)
