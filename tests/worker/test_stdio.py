@@ -59,7 +59,7 @@ def refusal(reads: int | None, **options: Any) -> str:
 )
 def test_one_line_is_read_without_waiting_for_the_end(pipe: tuple[int, int], data: bytes, ends: bool) -> None:
     received = read_request(send(pipe, data, ends=ends), seconds=5)
-    assert (received.data, received.has_more) == ({"session_name": "a"}, False)
+    assert (received.message, received.has_more) == ({"session_name": "a"}, False)
 
 
 def test_lines_after_the_request_are_noticed(pipe: tuple[int, int]) -> None:
@@ -71,17 +71,17 @@ def test_a_stream_without_a_line_is_refused(pipe: tuple[int, int]) -> None:
 
 
 def test_a_stream_that_stays_silent_is_refused_in_time(pipe: tuple[int, int]) -> None:
-    assert "no line came within the time allowed" in refusal(pipe[0], seconds=0.05)
+    assert "no whole line came within 0.05 s" in refusal(pipe[0], seconds=0.05)
 
 
 def test_no_stream_at_all_is_refused() -> None:
-    assert "standard input is closed" in refusal(None)
+    assert "stdin ended without a line" in refusal(None)
 
 
 def test_a_terminal_is_refused_at_once() -> None:
     leader, follower = pty.openpty()
     try:
-        assert "standard input is a terminal" in refusal(follower)
+        assert "stdin is a terminal" in refusal(follower)
     finally:
         os.close(leader)
         os.close(follower)
@@ -90,8 +90,8 @@ def test_a_terminal_is_refused_at_once() -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (b"{\n", "write the whole object on one line"),
-        (b'{"session_name": "a",\n', "write the whole object on one line"),
+        (b"{\n", "a request is one line"),
+        (b'{"session_name": "a",\n', "a request is one line"),
         (b"[1]\n", "an array, not an object"),
         (b"nonsense\n", "not valid JSON"),
     ],
@@ -104,7 +104,7 @@ def test_a_file_can_be_the_request(tmp_path: Path) -> None:
     (tmp_path / "request").write_bytes(LINE)
     fd = os.open(tmp_path / "request", os.O_RDONLY)
     try:
-        assert read_request(fd, seconds=5).data == {"session_name": "a"}
+        assert read_request(fd, seconds=5).message == {"session_name": "a"}
     finally:
         os.close(fd)
 
@@ -146,7 +146,7 @@ def test_a_worker_without_stdin_answers(tmp_path: Path) -> None:
     command = ["/bin/sh", "-c", 'exec "$0" -P -m agentcell_worker <&-', sys.executable]
     ended = subprocess.run(command, capture_output=True, cwd=tmp_path, timeout=WORKER_SECONDS, check=False)
     assert ended.returncode == 2
-    assert b"standard input is closed" in ended.stdout
+    assert b"stdin ended without a line" in ended.stdout
 
 
 def test_a_worker_whose_reader_is_gone_ends_with_its_code(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import anyio
 from agentcell_protocol import cell
 from agentcell_protocol.errors import Category, RequestError, SessionError, session_error
 from agentcell_protocol.exitcodes import exit_code
+from agentcell_protocol.intake import Intake
 from agentcell_protocol.request import SessionRequest, parse_request
 from agentcell_protocol.result import Notice, SessionResult, failed
 from agentcell_protocol.version import PROTOCOL, __version__
@@ -93,8 +94,8 @@ class _Life:
 
     def _session(self) -> SessionResult:
         received = stdio.read_request(self._wire.reads)
-        self._known = {name: _text(received.data.get(name)) for name in ("session_name", "id", "agent_type")}
-        request = self.request = parse_request(received.data)
+        self._known = {name: _text(received.message.get(name)) for name in ("session_name", "id", "agent_type")}
+        request = self.request = parse_request(received.message)
         environment = {**os.environ, **(request.env or {})}
         notices = (*auth_notices(environment), *_later(received))
         report = self._report = Report(request, auth_source(environment), notices)
@@ -171,7 +172,7 @@ def _hello(request: SessionRequest, start: Start) -> dict[str, Any]:
     }
 
 
-def _later(received: stdio.Received) -> list[Notice]:
+def _later(received: Intake) -> list[Notice]:
     message = "lines after the request were ignored"
     return [Notice(code="later_lines", message=message)] if received.has_more else []
 

@@ -1,23 +1,15 @@
 """The worker's standard streams: the protocol on private descriptors, everybody else's elsewhere."""
 
 import os
-import select
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from agentcell_protocol.codec import decode
-from agentcell_protocol.errors import RequestError, WireError
-from agentcell_protocol.framing import LINE_LIMIT, LineFramer, Overlong
-
-REQUEST_SECONDS = 60.0
-"""How long a request may take to arrive: long enough for a person's slow pipe, short enough for a forgotten one."""
+from agentcell_protocol.intake import WAIT_SECONDS, Intake, read_message
+from agentcell_protocol.request_line import decode_request
 
 CHUNK_BYTES = 1024 * 1024
 """Read at once; what is larger arrives in several reads."""
 
 INPUT, OUTPUT, ERROR = 0, 1, 2
-
-ONE_LINE = "write the whole object on one line and end it with a line feed"
 
 
 @dataclass(frozen=True)
@@ -26,14 +18,6 @@ class Wire:
 
     reads: int | None
     writes: int
-
-
-@dataclass
-class Received:
-    """What came of a request: the decoded object, and whether lines after it were there to be ignored."""
-
-    data: dict[str, object]
-    has_more: bool = field(default=False)
 
 
 def claim() -> Wire:
@@ -50,41 +34,14 @@ def claim() -> Wire:
     return wire
 
 
-def read_request(reads: int | None, *, seconds: float = REQUEST_SECONDS) -> Received:
+def read_request(reads: int | None, *, seconds: float = WAIT_SECONDS) -> Intake:
     """The first line of the stream, decoded; the end of the stream is not waited for.
 
     Raises RequestError when no line comes, or when it is not one JSON object.
     """
     if reads is None:
-        raise RequestError(None, "standard input is closed", "write one JSON line to it")
-    if os.isatty(reads):
-        raise RequestError(None, "standard input is a terminal", "pipe one JSON line into the worker")
-    lines = _first_lines(reads, time.monotonic() + seconds)
-    if not lines:
-        raise RequestError(None, "standard input ended without a line", "write one JSON line to it")
-    return Received(_decode_request(lines[0]), has_more=len(lines) > 1)
-
-
-def _first_lines(reads: int, deadline: float) -> list[bytes | Overlong]:
-    framer = LineFramer()
-    while True:
-        readable, _, _ = select.select([reads], [], [], max(0.0, deadline - time.monotonic()))
-        if not readable:
-            raise RequestError(None, "no line came within the time allowed", ONE_LINE)
-        chunk = os.read(reads, CHUNK_BYTES)
-        lines = framer.push(chunk) if chunk else framer.finish()
-        if lines or not chunk:
-            return lines
-
-
-def _decode_request(line: bytes | Overlong) -> dict[str, object]:
-    if isinstance(line, Overlong):
-        raise RequestError(None, str(line), f"keep the request under {LINE_LIMIT} bytes; name large things by file")
-    try:
-        return decode(line)
-    except WireError as invalid:
-        remedy = ONE_LINE if invalid.is_cut else "send one JSON object"
-        raise RequestError(None, str(invalid), remedy) from None
+        return Intake(decode_request(None))
+    return read_message(reads, wait_seconds=seconds)
 
 
 def _is_open(fd: int) -> bool:
