@@ -48,7 +48,7 @@ from agentcell_protocol.events import is_wanted
 from agentcell_protocol.exitcodes import CANCEL_SIGNALS, exit_code
 from agentcell_protocol.intake import read_message
 from agentcell_protocol.request import SessionRequest, parse_request
-from agentcell_protocol.result import SessionResult, failed
+from agentcell_protocol.result import SessionResult, refused
 from agentcell_protocol.version import PROTOCOL, __version__
 
 NAME = "stand-in"
@@ -80,13 +80,15 @@ def stand_in(*runs: Sequence[Step]) -> Iterator[tuple[str, ...]]:
 
 def main() -> int:
     """Be the worker: one request on stdin, its run's steps, the exit code."""
+    message: dict[str, Any] = {}
     try:
-        request = parse_request(read_message().message)
+        message = read_message().message
+        request = parse_request(message)
         steps = _steps(request)
-    except RequestError as refused:
-        error = refused.as_session_error()
-        _write(STDOUT, encode(failed(error).to_message(hosted=False)))
-        return exit_code(error)
+    except RequestError as mistake:
+        result = refused(mistake, message)
+        _write(STDOUT, encode(result.to_message(hosted=False)))
+        return exit_code(result.error)
     worker = _StandIn(request)
     try:
         worker.greet()
@@ -215,7 +217,10 @@ class _StandIn:
         self._has_result = True
         error = message.get("error")
         self.exit_code = exit_code(None if error is None else SessionError.model_validate(error))
-        _write(STDOUT, encode(message))
+        line = encode(message)
+        if self._request.result_file is not None:
+            Path(self._request.result_file).write_bytes(line)
+        _write(STDOUT, line)
 
 
 def _steps(request: SessionRequest) -> Sequence[Step]:

@@ -1,10 +1,11 @@
 """The result: the last line of a cell, and what a host returns."""
 
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
-from agentcell_protocol.errors import SessionError
+from agentcell_protocol.errors import RequestError, SessionError
 from agentcell_protocol.model import Frozen
 from agentcell_protocol.version import PROTOCOL
 
@@ -124,3 +125,13 @@ HOST_MEMBERS = (
 def failed(error: SessionError, **members: Any) -> SessionResult:
     """The result of a session that ended with `error`; `members` are the others that are known."""
     return SessionResult(status="error", response=error.message, error=error, **{"session_name": None, **members})
+
+
+def refused(error: RequestError, message: Mapping[str, Any]) -> SessionResult:
+    """The result of a request that is refused; it says whose, as far as its `message` does."""
+    known = {member: value for member in NAMING if isinstance(value := message.get(member), str)}
+    return failed(error.as_session_error(), **known)
+
+
+NAMING = ("session_name", "id", "agent_type")
+"""The members of a request that come back in its result."""

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from agentcell_protocol.errors import Category, session_error
-from agentcell_protocol.result import HOST_MEMBERS, Attempt, SessionResult, Usage, failed
+from agentcell_protocol.errors import Category, RequestError, session_error
+from agentcell_protocol.result import HOST_MEMBERS, Attempt, SessionResult, Usage, failed, refused
 
 DONE = SessionResult(status="complete", response="Done.", session_name="a", num_turns=2)
 GONE = session_error(Category.CRASHED, "the worker was killed by SIGKILL", signal="SIGKILL")
@@ -73,3 +73,9 @@ def test_a_result_with_attempts_is_read_as_it_was_written() -> None:
     attempt = Attempt(number=1, mode="resumed", status="error", error=GONE, signal="SIGKILL")
     result = failed(GONE, session_name="a", attempts=[attempt])
     assert SessionResult.model_validate(result.to_message()) == result
+
+
+def test_a_refused_request_is_told_apart_by_what_it_said_of_itself() -> None:
+    mistake = RequestError("max_turns", "0 is not allowed here", "give 1 or more")
+    result = refused(mistake, {"session_name": "a", "id": 7, "max_turns": 0})
+    assert result == failed(mistake.as_session_error(), session_name="a")
