@@ -32,7 +32,8 @@ def main() -> None:
     """The console script: exits with the command's code, without a traceback for what a user can cause."""
     try:
         code = agentcell.main(standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except click.ClickException as mistake:
         mistake.show()
         code = mistake.exit_code

@@ -35,8 +35,8 @@ VERSION_SECONDS = 30.0
 SESSION_SECONDS = 60.0
 """For the offline session: it takes 2 s, many times that on a machine that is busy."""
 
-TAIL_CHARACTERS = 300
-"""Of what the cell said on stderr, when the offline session fails without a hint."""
+LAST_LINES = 5
+"""Of the stderr of a cell that failed and gave no hint."""
 
 REHEARSAL = {"session_name": "doctor", "agent_type": "coder", "starting_message": "Say that all is well."}
 
@@ -207,8 +207,8 @@ def check_session(environment: Mapping[str, str]) -> Finding:
         limits = Limits(max_execution_seconds=SESSION_SECONDS)
         result = anyio.run(run_until_signalled, request, limits, cell)
     if result.error is not None:
-        last_words = (result.stderr_tail or "none").strip()[-TAIL_CHARACTERS:]
-        remedy = result.error.hint or f"the cell's last words: {last_words}"
+        last_words = (result.stderr_tail or "").split("\n")[-LAST_LINES:]
+        remedy = result.error.hint or "\n".join(["look at the end of the cell's stderr:", *last_words])
         return Finding("session", "problem", f"{result.error.category}: {result.error.message}", remedy)
     return Finding("session", "ok", f"one offline session: {result.status} in {result.execution_time:.1f} s")
 

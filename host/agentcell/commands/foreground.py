@@ -2,10 +2,8 @@
 
 import os
 import sys
-from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any
 
 import anyio
 import click
@@ -24,6 +22,9 @@ from agentcell_protocol.exitcodes import ERROR, exit_code
 from agentcell_protocol.request import SessionRequest, parse_request
 from agentcell_protocol.result import SessionResult, failed
 
+NAMES = ("session_name", "id", "agent_type")
+"""Members that a result repeats of its request."""
+
 
 def run_in_foreground(options: RunOptions) -> int:
     """Run the session that the options ask for; the exit code. Raises click.UsageError for the caller's mistakes."""
@@ -33,7 +34,8 @@ def run_in_foreground(options: RunOptions) -> int:
         limits = _limits(data.pop("limits", None), options.timeout)
         result = _run(parse_request(data), limits, options, view)
     except RequestError as mistake:
-        result = failed(mistake.as_session_error(), session_name=_text(data, "session_name"), id=_text(data, "id"))
+        names = {name: data[name] for name in NAMES if isinstance(data.get(name), str)}
+        result = failed(mistake.as_session_error(), **names)
     if result.error is not None and _is_usage_error(result.error, options):
         raise _as_usage_error(result.error)
     return _close(view, result)
@@ -83,8 +85,3 @@ def _close(view: View, result: SessionResult) -> int:
         tell(f"error: the result cannot be written: {failure.strerror}")
         return ERROR
     return exit_code(result.error)
-
-
-def _text(data: Mapping[str, Any], member: str) -> str | None:
-    value = data.get(member)
-    return value if isinstance(value, str) else None

@@ -1,0 +1,82 @@
+"""The commands, on the real SDK and the real CLI."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentcell.offline import offline_environment, offline_model
+from agentcell.rehearsal import ANSWER
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+BOUND_SECONDS = 120.0
+"""For a command; it takes a few seconds."""
+
+SCRIPTS = Path(sys.executable).parent
+
+WORKER_FILE = Path(__file__).parents[2] / "worker/agentcell_worker/agent_subprocess.py"
+
+
+@pytest.fixture
+def surrounding(tmp_path: Path) -> dict[str, str]:
+    """An environment with a credential and an address that must not be used."""
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "ANTHROPIC_API_KEY": "sk-ant-test",
+        "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
+    }
+
+
+def run(argv: list[str | Path], environment: dict[str, str], home: Path) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        argv,
+        env=environment,
+        cwd=home,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=BOUND_SECONDS,
+        check=False,
+    )
+
+
+def test_offline_a_message_is_answered_in_a_pipe(surrounding: dict[str, str], tmp_path: Path) -> None:
+    ended = run([SCRIPTS / "agentcell", "run", "--offline", "hi"], surrounding, tmp_path)
+    assert (ended.returncode, ended.stdout.decode(), ended.stderr) == (0, ANSWER + "\n", b"")
+
+
+def test_offline_with_json_the_result_is_whole(surrounding: dict[str, str], tmp_path: Path) -> None:
+    ended = run([SCRIPTS / "agentcell", "run", "--offline", "--json", "hi"], surrounding, tmp_path)
+    result = json.loads(ended.stdout)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert (result["status"], result["response"], result["num_turns"]) == ("complete", ANSWER, 1)
+    assert (result["swept_processes"], result["exit_code"]) == (0, 0)
+
+
+def test_the_doctor_runs_a_session_of_its_own(surrounding: dict[str, str], tmp_path: Path) -> None:
+    ended = run([SCRIPTS / "agentcell", "doctor", "--json"], surrounding, tmp_path)
+    findings = {finding["subject"]: finding for finding in map(json.loads, ended.stdout.splitlines())}
+    assert ended.returncode == 0
+    assert (findings["CLI"]["grade"], findings["session"]["grade"]) == ("ok", "ok")
+    assert findings["credentials"]["found"] == "ANTHROPIC_API_KEY"
+    assert b"sk-ant-test" not in ended.stdout
+
+
+@pytest.mark.parametrize("door", ["guarded", "bare"])
+def test_the_older_interface_runs_a_session(tmp_path: Path, door: str) -> None:
+    command: list[str | Path] = [SCRIPTS / "agentcell-worker"] if door == "guarded" else [sys.executable, WORKER_FILE]
+    options = ["--project-dir", str(tmp_path), "--spec-dir", "spec", "--agent-type", "coder", "--message", "hi"]
+    with offline_model({"turns": [{"text": "hello"}]}) as endpoint:
+        ended = run([*command, *options], offline_environment(endpoint, tmp_path), tmp_path)
+    answer = json.loads(ended.stdout)
+    assert answer.pop("execution_time") > 0
+    assert answer == {
+        "success": True,
+        "output": {"response": "hello", "agent_type": "coder", "session_name": "agent-session"},
+        "error": None,
+    }
+    assert ended.returncode == 0

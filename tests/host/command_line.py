@@ -1,0 +1,74 @@
+"""The command `agentcell` as a process of its own, its cells played by the stand-in worker."""
+
+import json
+import os
+import select
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+BOUND_SECONDS = 60.0
+"""For anything a test waits for; it takes a second."""
+
+DRIVER = """
+import json, sys
+from functools import partial
+from agentcell import reap, signals, spawn
+reap.GRACE_SECONDS = 3600
+start = partial(spawn.start_cold, command=json.loads(sys.argv.pop(1)))
+signals.run_attempt = partial(signals.run_attempt, spawn=start)
+from agentcell.{module} import main
+sys.exit(main())
+"""
+"""The console script, with another worker, and so much patience with it that a test would notice if it were needed."""
+
+HANGING: list[dict[str, Any]] = [{"stderr": "ready\n"}, {"text": "halfway"}, {"hang": True}]
+
+
+def command_line(worker: Sequence[str], *arguments: str, module: str = "cli") -> list[str]:
+    """The argv that runs the console script of a module with this worker."""
+    return [sys.executable, "-c", DRIVER.format(module=module), json.dumps(worker), *arguments]
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    """What the command's own process gets."""
+    return {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", **more}
+
+
+def run_command(
+    argv: Sequence[str], home: Path, *, stdin: bytes | None = None, **more: str
+) -> subprocess.CompletedProcess[bytes]:
+    """Run it to its end; stdin is /dev/null unless it is given."""
+    given: dict[str, Any] = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
+    variables = environment(home, **more)
+    return subprocess.run(
+        argv, env=variables, cwd=home, capture_output=True, timeout=BOUND_SECONDS, check=False, **given
+    )
+
+
+@contextmanager
+def gate(path: Path) -> Iterator[tuple[list[str], Callable[[], None]]]:
+    """A command that opens a gate, and a wait until it was opened."""
+    os.mkfifo(path)
+    with path.open("r+b", buffering=0) as ours:
+
+        def wait() -> None:
+            readable, _, _ = select.select([ours], [], [], BOUND_SECONDS)
+            assert readable
+
+        yield ["sh", "-c", f"echo > {shlex.quote(str(path))}"], wait
+
+
+@contextmanager
+def started(argv: Sequence[str], home: Path, **streams: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """Start it; at the end it is killed if it still runs."""
+    given = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
+    with subprocess.Popen(argv, env=environment(home), cwd=home, **given) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
