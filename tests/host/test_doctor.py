@@ -1,10 +1,12 @@
 """The doctor: each check by itself, and the report."""
 
 import importlib.metadata
+import importlib.util
 import json
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,7 +69,7 @@ def test_the_cli_that_comes_with_the_sdk_is_found_without_importing_it() -> None
 
 
 def test_without_the_sdk_the_cli_is_looked_for_on_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     cli = _executable(tmp_path / "claude", "echo 1")
     assert doctor.find_cli({"PATH": str(tmp_path)}) == cli
     assert doctor.find_cli({"PATH": str(tmp_path / "nowhere")}) is None
@@ -189,13 +191,13 @@ def test_memory_is_counted_in_sessions(monkeypatch: pytest.MonkeyPatch, free: in
 
 
 def test_a_temp_directory_that_takes_files_is_fine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(doctor.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert doctor.check_temp_directory() == Finding("temp directory", "ok", str(tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_temp_directory_that_takes_none_is_a_problem(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(doctor.tempfile, "tempdir", str(tmp_path / "nowhere"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     finding = doctor.check_temp_directory()
     assert (finding.grade, finding.remedy) == ("problem", "set TMPDIR to a directory that can be written")
 
