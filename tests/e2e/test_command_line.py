@@ -2,6 +2,9 @@
 
 import json
 import os
+import pty
+import select
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +13,7 @@ import pytest
 
 from agentcell.offline import offline_environment, offline_model
 from agentcell.rehearsal import ANSWER
+from tests.host.command_line import started
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -80,3 +84,33 @@ def test_the_older_interface_runs_a_session(tmp_path: Path, door: str) -> None:
         "error": None,
     }
     assert ended.returncode == 0
+
+
+def test_a_terminal_sees_the_answer_before_it_is_whole_and_may_interrupt_it(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    with offline_model({"turns": [{"text": "Once upon a time " * 8, "chunks": 8, "stall": "middle"}]}) as endpoint:
+        argv = [str(SCRIPTS / "agentcell"), "run", "tell me"]
+        terminal = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+        with started(argv, tmp_path, env=offline_environment(endpoint, tmp_path), **terminal) as process:
+            os.close(theirs)
+            shown = _read_until(ours, b"Once upon a time")
+            process.send_signal(signal.SIGINT)
+            shown += _read_until(ours, None)
+            assert process.wait(BOUND_SECONDS) == 130
+    os.close(ours)
+    assert shown.decode().startswith("Once upon a time Once upon a time ")
+    assert "error (cancelled): the session was cancelled by SIGINT" in shown.decode()
+    assert "error · " in shown.decode().splitlines()[-1]
+
+
+def _read_until(terminal: int, wanted: bytes | None) -> bytes:
+    """What is shown up to and with `wanted`, or (None) until the other side is closed."""
+    shown = b""
+    while wanted is None or wanted not in shown:
+        readable, _, _ = select.select([terminal], [], [], BOUND_SECONDS)
+        assert readable, f"nothing more is shown after {shown!r}"
+        try:
+            shown += os.read(terminal, 65536)
+        except OSError:  # Linux says so when the other side is closed
+            break
+    return shown

@@ -64,10 +64,10 @@ def gate(path: Path) -> Iterator[tuple[list[str], Callable[[], None]]]:
 
 
 @contextmanager
-def started(argv: Sequence[str], home: Path, **streams: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """Start it; at the end it is killed if it still runs."""
-    given = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
-    with subprocess.Popen(argv, env=environment(home), cwd=home, **given) as process:
+def started(argv: Sequence[str], home: Path, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """Start it, with the options of Popen; at the end it is killed if it still runs."""
+    defaults = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(argv, **{**defaults, "env": environment(home), "cwd": home, **options}) as process:
         try:
             yield process
         finally:
