@@ -7,9 +7,9 @@ READY := $(VENV)/.ready
 .PHONY: demo test test-fast check format lint types wheel bench schema clean
 
 $(READY): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
 		|| { echo 'agentcell needs Python 3.11 or newer: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11' >&2; exit 1; }
-	@$(PYTHON) -c 'import ensurepip, venv' \
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
 		|| { echo 'this Python cannot make environments: install its venv package (Debian: apt install python3-venv)' >&2; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'

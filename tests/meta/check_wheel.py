@@ -12,8 +12,11 @@ import venv
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from zipfile import ZipFile
 
 ROOT = Path(__file__).resolve().parents[2]
+
+PACKAGES = {"agentcell", "agentcell_protocol", "agentcell_worker"}
 
 BUILD_SECONDS = 120
 INSTALL_SECONDS = 600
@@ -40,6 +43,7 @@ def main() -> int:
 def check(folder: Path) -> None:
     """Raises WheelError at the first thing that is not as it should be."""
     wheel = build(folder / "dist")
+    holds_the_rooms_and_nothing_else(wheel)
     programs = install(wheel, folder / "installed")
     project = folder / "project"
     project.mkdir()
@@ -53,6 +57,16 @@ def build(target: Path) -> Path:
     """The wheel, built by the hatchling of the environment that runs this."""
     pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(target), str(ROOT), seconds=BUILD_SECONDS)
     return next(target.glob("agentcell-*.whl"))
+
+
+def holds_the_rooms_and_nothing_else(wheel: Path) -> None:
+    """The three packages with their data, and the metadata."""
+    names = ZipFile(wheel).namelist()
+    folders = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
+    expect(f"three packages in the wheel, not {sorted(folders)}", folders == PACKAGES)
+    typed = {f"{package}/py.typed" for package in PACKAGES}
+    schemas = {f"agentcell_protocol/schema/v1/{kind}.json" for kind in ("request", "event", "result")}
+    expect(f"the data files {sorted((typed | schemas) - set(names))}", typed | schemas <= set(names))
 
 
 def install(wheel: Path, target: Path) -> Path:
