@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -45,6 +46,8 @@ SESSION_MB = 300
 
 ROOMY_MB = 1024
 """Below this much free memory a session with tools of its own gets tight."""
+
+CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 MIB = 1024 * 1024
 
@@ -170,8 +173,8 @@ def check_bubblewrap(environment: Mapping[str, str]) -> Finding:
 
 def check_memory() -> Finding:
     """For how many small sessions at once there is room."""
-    free = psutil.virtual_memory().available // MIB
-    found = f"{free:,} MB free: room for about {free // SESSION_MB} small sessions at once"
+    free = min(psutil.virtual_memory().available, _container_bytes()) // MIB
+    found = f"{free:,.0f} MB free: room for about {free // SESSION_MB:.0f} small sessions at once"
     if free < SESSION_MB:
         return Finding("memory", "problem", found, f"free {SESSION_MB} MB, which one session needs")
     if free < ROOMY_MB:
@@ -211,6 +214,14 @@ def check_session(environment: Mapping[str, str]) -> Finding:
         remedy = result.error.hint or "\n".join(["look at the end of the cell's stderr:", *last_words])
         return Finding("session", "problem", f"{result.error.category}: {result.error.message}", remedy)
     return Finding("session", "ok", f"one offline session: {result.status} in {result.execution_time:.1f} s")
+
+
+def _container_bytes() -> float:
+    """The memory that a container may have in all; infinite outside of one."""
+    try:
+        return int(CONTAINER_LIMIT.read_text())
+    except (OSError, ValueError):  # no cgroup v2 here, or the word for no limit
+        return inf
 
 
 def _login(environment: Mapping[str, str]) -> Path:

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.host.command_line import started
 
 from agentcell.offline import offline_environment, offline_model
 from agentcell.rehearsal import ANSWER
-from tests.host.command_line import started
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import select
 import signal
 import sys
 from collections.abc import Sequence
@@ -182,6 +183,25 @@ def test_without_any_stdout_the_session_still_runs(tmp_path: Path) -> None:
     with stand_in(ANSWER) as worker:
         ended = run_command([sys.executable, "-c", without, *command_line(worker, "run", "hi")], tmp_path)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
+
+
+def test_a_terminal_that_is_held_does_not_stop_the_clocks(tmp_path: Path) -> None:
+    sign = tmp_path / "sign_of_life"
+    os.mkfifo(sign)
+    steps: list[dict[str, Any]] = [
+        {"spawn": ["sh", "-c", f"exec sleep 60 > {sign}"]},
+        {"text": "x" * 1_000_000},
+        {"text": "x"},
+        {"hang": True},
+    ]
+    held, theirs = pty.openpty()
+    with stand_in(steps) as worker, os.fdopen(os.open(sign, os.O_RDONLY | os.O_NONBLOCK), "rb") as life:
+        argv = command_line(worker, "run", "--timeout", "2", "hi")
+        with started(argv, tmp_path, stdin=theirs, stdout=theirs):
+            os.close(theirs)
+            ended, _, _ = select.select([life], [], [], BOUND_SECONDS / 2)
+    os.close(held)
+    assert ended
 
 
 def _wait_until_it_hangs(stderr: IO[bytes] | None) -> None:

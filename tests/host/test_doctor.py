@@ -186,8 +186,19 @@ def test_bubblewrap_is_a_problem_only_where_it_is_needed(
 )
 def test_memory_is_counted_in_sessions(monkeypatch: pytest.MonkeyPatch, free: int, grade: str, found: str) -> None:
     monkeypatch.setattr(psutil, "virtual_memory", lambda: Memory(free * doctor.MIB))
+    monkeypatch.setattr(doctor, "CONTAINER_LIMIT", Path("/nowhere"))
     finding = doctor.check_memory()
     assert (finding.grade, finding.found, bool(finding.remedy)) == (grade, found, grade != "ok")
+
+
+@pytest.mark.parametrize(("limit", "free"), [("max\n", "3,000"), (f"{2000 * doctor.MIB}\n", "2,000")])
+def test_memory_is_no_more_than_a_container_may_have(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, limit: str, free: str
+) -> None:
+    (tmp_path / "memory.max").write_text(limit)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: Memory(3000 * doctor.MIB))
+    monkeypatch.setattr(doctor, "CONTAINER_LIMIT", tmp_path / "memory.max")
+    assert doctor.check_memory().found.startswith(f"{free} MB free: ")
 
 
 def test_a_temp_directory_that_takes_files_is_fine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from typing import Any
 
 import anyio
 import click
@@ -15,6 +17,7 @@ from agentcell.commands.views import View, view_for
 from agentcell.environment import cell_environment
 from agentcell.errors import request_error
 from agentcell.limits import Limits
+from agentcell.listener import OnEvent
 from agentcell.rehearsal import rehearsal_environment, rehearsed
 from agentcell.signals import run_until_signalled
 from agentcell_protocol.errors import Category, RequestError, SessionError
@@ -46,7 +49,18 @@ def _run(request: SessionRequest, limits: Limits, options: RunOptions, view: Vie
     if options.offline:
         request = rehearsed(request)
     with _environment(options) as environment:
-        return anyio.run(run_until_signalled, request, limits, environment, view.on_event)
+        return anyio.run(run_until_signalled, request, limits, environment, _listener(view))
+
+
+def _listener(view: View) -> OnEvent | None:
+    """Shows events beside the loop: a terminal that is held must not stop the clocks."""
+    if view.detail == "none":
+        return None
+
+    async def show(event: Mapping[str, Any]) -> None:
+        await anyio.to_thread.run_sync(view.on_event, event, abandon_on_cancel=True)
+
+    return show
 
 
 def _environment(options: RunOptions) -> AbstractContextManager[dict[str, str]]:

@@ -17,8 +17,9 @@ EventDetail = Literal["none", "summary", "full"]
 class View(Protocol):
     """One way to show a session."""
 
-    detail: EventDetail
-    """The events it wants."""
+    @property
+    def detail(self) -> EventDetail:
+        """The events it wants."""
 
     def on_event(self, event: Mapping[str, Any]) -> None:
         """Show what happens."""
@@ -32,12 +33,15 @@ class JsonView:
     """One line of JSON: the result."""
 
     verbose: bool
-    detail: EventDetail = "summary"
+
+    @property
+    def detail(self) -> EventDetail:
+        """What is told on stderr."""
+        return "summary" if self.verbose else "none"
 
     def on_event(self, event: Mapping[str, Any]) -> None:
-        """Tell it on stderr, if that was asked for."""
-        if self.verbose:
-            tell(event_line(event))
+        """Tell it on stderr."""
+        tell(event_line(event))
 
     def close(self, result: SessionResult) -> None:
         """Print the result."""
@@ -49,12 +53,15 @@ class PipeView:
     """Only the answer; what went wrong on stderr."""
 
     verbose: bool
-    detail: EventDetail = "summary"
+
+    @property
+    def detail(self) -> EventDetail:
+        """What is told on stderr."""
+        return "summary" if self.verbose else "none"
 
     def on_event(self, event: Mapping[str, Any]) -> None:
-        """Tell it on stderr, if that was asked for."""
-        if self.verbose:
-            tell(event_line(event))
+        """Tell it on stderr."""
+        tell(event_line(event))
 
     def close(self, result: SessionResult) -> None:
         """Print the answer, or tell the error."""
@@ -71,9 +78,13 @@ class TerminalView:
     """The text as it streams, tools as short lines, and a closing line."""
 
     verbose: bool
-    detail: EventDetail = "full"
     _is_streaming: bool = False
     _is_at_line_start: bool = True
+
+    @property
+    def detail(self) -> EventDetail:
+        """All there is: text is shown as it streams."""
+        return "full"
 
     def on_event(self, event: Mapping[str, Any]) -> None:
         """Show it at once; a terminal that went away is no reason to end the session."""
