@@ -25,22 +25,19 @@ class Listener:
         """Have the callback take the event, if it is one the caller wants."""
         if self._on_event is None or not is_wanted(str(event.get("type")), self._detail):
             return
-        with anyio.CancelScope() as self._delivery:
-            await self._call(self._on_event, event)
+        try:
+            taken = self._on_event(event)
+            if isawaitable(taken):
+                with anyio.CancelScope() as self._delivery:
+                    await taken
+        except anyio.get_cancelled_exc_class():
+            raise
+        except BaseException as failure:  # noqa: BLE001 - foreign code; raised again once the cell is gone
+            self.failure = failure
+            self._on_event = None
 
     def close(self) -> None:
         """Deliver nothing more; a callback that still waits is cancelled."""
         self._on_event = None
         if self._delivery is not None:
             self._delivery.cancel()
-
-    async def _call(self, on_event: OnEvent, event: dict[str, Any]) -> None:
-        try:
-            taken = on_event(event)
-            if isawaitable(taken):
-                await taken
-        except anyio.get_cancelled_exc_class():
-            raise
-        except BaseException as failure:  # noqa: BLE001 - foreign code; raised again once the cell is gone
-            self.failure = failure
-            self._on_event = None

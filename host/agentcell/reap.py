@@ -27,7 +27,7 @@ async def end_worker(child: Child, exited: anyio.Event, forced: anyio.Event) -> 
         await first_of(exited, forced)
     if exited.is_set():
         return []
-    below = await _in_thread(partial(cell.descendants, child.pid))
+    below = await in_thread(partial(cell.descendants, child.pid))
     child.send(SIGKILL)
     with anyio.move_on_after(cell.KILL_SECONDS):
         await exited.wait()
@@ -40,7 +40,7 @@ async def sweep(marker: str, below: list[psutil.Process], *, forced: bool) -> in
     def find() -> list[psutil.Process]:
         return list({*cell.marked(marker), *filter(cell.is_alive, below)})
 
-    return await _in_thread(partial(cell.end, find, term_seconds=0.0 if forced else cell.TERM_SECONDS))
+    return await in_thread(partial(cell.end, find, term_seconds=0.0 if forced else cell.TERM_SECONDS))
 
 
 async def first_of(*events: anyio.Event) -> None:
@@ -55,6 +55,6 @@ async def _cancel_after(event: anyio.Event, scope: anyio.CancelScope) -> None:
     scope.cancel()
 
 
-async def _in_thread(function: Callable[[], T]) -> T:
+async def in_thread(function: Callable[[], T]) -> T:
     """Run it beside the loop, with a limiter of its own: a busy program's threads must not delay an end."""
     return await anyio.to_thread.run_sync(function, limiter=anyio.CapacityLimiter(1))

@@ -1,5 +1,6 @@
 """What has been heard from one cell so far: enough to tell the truth about it whenever it ends."""
 
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,8 +25,8 @@ SHOWN = 80
 class Text:
     """The model's text so far, by whole blocks and the pieces of the block that is on its way."""
 
-    blocks: list[str] = field(default_factory=list)
-    pieces: list[str] = field(default_factory=list)
+    blocks: deque[str] = field(default_factory=deque)
+    pieces: deque[str] = field(default_factory=deque)
     size: int = 0
 
     def add_block(self, text: str) -> None:
@@ -34,12 +35,14 @@ class Text:
         self.pieces.clear()
         self.blocks.append(text)
         while self.size > TEXT_KEPT and len(self.blocks) > 1:
-            self.size -= len(self.blocks.pop(0))
+            self.size -= len(self.blocks.popleft())
 
     def add_piece(self, text: str) -> None:
         """Take a piece of the block that streams."""
         self.size += len(text)
         self.pieces.append(text)
+        while self.size > TEXT_KEPT and len(self.pieces) > 1:
+            self.size -= len((self.blocks or self.pieces).popleft())
 
     def __str__(self) -> str:
         streaming = "".join(self.pieces)

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from os import environ
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -15,10 +16,10 @@ from agentcell.environment import cell_environment
 from agentcell.errors import RunningLoopError, request_error
 from agentcell.limits import Limits
 from agentcell.listener import Listener, OnEvent
-from agentcell.reap import sweep
+from agentcell.reap import in_thread, sweep
 from agentcell.record import Record
 from agentcell.result_file import write_result_file
-from agentcell.scratch import scratch
+from agentcell.scratch import VARIABLES, remove, scratch
 from agentcell.spawn import Child, Spawn, start_cold
 from agentcell.stop import Stop
 from agentcell.supervise import Supervision
@@ -134,24 +135,24 @@ class _Cell:
         """Start it, see it to its end, and tell how it ended."""
         with ExitStack() as lifetime:
             try:
-                child = self._start(lifetime)
+                directory = lifetime.enter_context(scratch(self.environment))
+                child = self._start(directory)
             except OSError as problem:
                 return spawn_failed(self.request, problem)
+            lifetime.callback(child.close)
             record = Record(self.request.session_name, self.request.identity)
             supervision = Supervision(child, record, self.listener, self.limits, self.stop)
-            swept = await self._supervise(supervision, line)
+            swept = await self._supervise(supervision, line, directory)
             if self.listener.failure is not None:
                 raise self.listener.failure
             return decide(self.request, self._ending(supervision, child, swept))
 
-    def _start(self, lifetime: ExitStack) -> Child:
-        private = lifetime.enter_context(scratch(self.environment))
+    def _start(self, directory: Path) -> Child:
+        private = dict.fromkeys(VARIABLES, str(directory))
         settings = {MARKER: self.marker, DRAIN_SECONDS: str(self.limits.drain_seconds)}
-        child = self.spawn({**private, **settings}, self.request.project_dir)
-        lifetime.callback(child.close)
-        return child
+        return self.spawn({**self.environment, **private, **settings}, self.request.project_dir)
 
-    async def _supervise(self, supervision: Supervision, line: bytes) -> int:
+    async def _supervise(self, supervision: Supervision, line: bytes, directory: Path) -> int:
         """Watch it to its end, and end whatever it left, also when cancelled; how many strays there were."""
         swept = 0
         try:
@@ -159,6 +160,7 @@ class _Cell:
         finally:
             with anyio.CancelScope(shield=True):
                 swept = await sweep(self.marker, supervision.below, forced=self.stop.forced.is_set())
+                await in_thread(partial(remove, directory))
         return swept
 
     def _ending(self, supervision: Supervision, child: Child, swept: int) -> Ending:

@@ -13,14 +13,19 @@ VARIABLES = ("TMPDIR", "CLAUDE_CODE_TMPDIR")
 
 
 @contextmanager
-def scratch(environment: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """The environment with a directory of its own (0700) for temporary files, removed at the end.
+def scratch(environment: Mapping[str, str]) -> Iterator[Path]:
+    """A directory (0700) that is removed at the end.
 
     It lies where `environment` has its temporary files, or in the host's own place for them. Raises OSError.
     """
     parent = environment.get("TMPDIR")
     directory = tempfile.mkdtemp(prefix=PREFIX, dir=parent if parent and Path(parent).is_dir() else None)
     try:
-        yield {**environment, **dict.fromkeys(VARIABLES, directory)}
+        yield Path(directory)
     finally:
-        shutil.rmtree(directory, ignore_errors=True)
+        remove(Path(directory))
+
+
+def remove(directory: Path) -> None:
+    """Remove it with everything in it, as far as that can be done. Blocks: a tool may have left much."""
+    shutil.rmtree(directory, ignore_errors=True)

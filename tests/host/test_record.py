@@ -1,0 +1,119 @@
+"""What is heard from a cell is kept in bounded memory, and nothing it says breaks the host."""
+
+from typing import Any
+
+import pytest
+
+from agentcell.record import TEXT_KEPT, WARNINGS_KEPT, Record
+from agentcell_protocol.codec import encode
+from agentcell_protocol.errors import Category, session_error
+from agentcell_protocol.framing import Overlong
+from agentcell_protocol.result import SessionResult, failed
+
+RESULT = SessionResult(status="complete", response="done", session_name="a", id="1")
+
+
+def record() -> Record:
+    return Record("a", "1")
+
+
+def heard(*messages: dict[str, Any]) -> Record:
+    new = record()
+    for message in messages:
+        new.hear(encode(message))
+    return new
+
+
+def test_an_event_is_passed_on_and_a_result_is_not() -> None:
+    new = record()
+    event = {"type": "hello", "pid": 1}
+    assert new.hear(encode(event)) == event
+    assert new.hear(encode(RESULT.to_message(hosted=False))) is None
+    assert new.result == RESULT
+
+
+def test_an_event_of_an_unknown_type_is_passed_on() -> None:
+    assert record().hear(b'{"type": "news", "x": 1}') == {"type": "news", "x": 1}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"text", b"[]", b"{}", b'{"type": 1}', b'{"type": "result"}', b"\xff", Overlong(10), b"[" * 2000],
+)
+def test_what_is_no_message_is_counted_and_described(line: bytes | Overlong) -> None:
+    new = record()
+    assert new.hear(line) is None
+    assert (new.problems, new.result) == (1, None)
+    assert new.first_problem
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "session_started"},
+        {"type": "text"},
+        {"type": "usage", "input_tokens": "many"},
+        {"type": "warning", "code": 1},
+        {"type": "outcome", "result": {"status": "splendid"}},
+        {"type": "outcome", "result": None},
+    ],
+)
+def test_an_event_with_wrong_members_is_named_and_passed_on(event: dict[str, Any]) -> None:
+    new = record()
+    assert new.hear(encode(event)) == event
+    assert new.problems == 1
+    assert event["type"] in str(new.first_problem)
+
+
+@pytest.mark.parametrize(("name", "identity"), [("b", "1"), ("a", "2"), (None, "1")])
+def test_the_result_of_another_session_is_not_taken(name: str | None, identity: str) -> None:
+    other = RESULT.model_copy(update={"session_name": name, "id": identity})
+    new = heard(other.to_message(hosted=False))
+    assert (new.result, new.problems) == (None, 1)
+
+
+def test_a_refusal_may_not_know_whose_it_is() -> None:
+    refusal = failed(session_error(Category.BAD_REQUEST, "what?"))
+    assert heard(refusal.to_message(hosted=False)).result == refusal
+
+
+def test_the_first_result_counts_and_nothing_after_it() -> None:
+    forged = RESULT.model_copy(update={"response": "forged"})
+    new = heard(*(result.to_message(hosted=False) for result in (RESULT, forged)), {"type": "text", "text": "more"})
+    assert (new.result, new.problems, str(new.text)) == (RESULT, 2, "")
+
+
+def test_text_is_joined_from_blocks_and_the_pieces_of_the_last() -> None:
+    texts = [("text_delta", "on"), ("text_delta", "e"), ("text", "one"), ("text", "two"), ("text_delta", "thr")]
+    assert str(heard(*({"type": kind, "text": text} for kind, text in texts)).text) == "one\ntwo\nthr"
+
+
+def test_of_endless_text_the_end_is_kept() -> None:
+    new = heard(*({"type": "text", "text": str(number) + "x" * (TEXT_KEPT // 4)} for number in range(9)))
+    assert len(str(new.text)) <= TEXT_KEPT
+    assert sum(map(len, new.text.blocks)) <= TEXT_KEPT
+    assert str(new.text).startswith(("6x", "5x", "x"))
+
+
+def test_endless_pieces_are_bounded_too() -> None:
+    new = record()
+    for _ in range(80):
+        new.hear(encode({"type": "text_delta", "text": "x" * (TEXT_KEPT // 10)}))
+    assert sum(map(len, new.text.pieces)) <= 2 * TEXT_KEPT
+
+
+def test_of_endless_warnings_the_first_are_kept() -> None:
+    warning = {"type": "warning", "code": "c", "message": "m"}
+    assert len(heard(*[warning] * (WARNINGS_KEPT + 50)).warnings) == WARNINGS_KEPT
+
+
+def test_half_a_message_at_the_end_is_no_problem_but_is_known() -> None:
+    new = record()
+    assert new.hear_rest(b'{"type": "re') is None
+    assert (new.problems, new.has_broken_off) == (0, True)
+
+
+def test_a_whole_message_at_the_end_needs_no_line_end() -> None:
+    new = record()
+    new.hear_rest(encode(RESULT.to_message(hosted=False)).rstrip())
+    assert (new.result, new.has_broken_off) == (RESULT, False)
