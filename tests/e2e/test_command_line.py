@@ -4,13 +4,15 @@ import json
 import os
 import pty
 import select
+import shlex
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.host.command_line import started
+from tests.host.command_line import gate, started
 
 from agentcell.offline import offline_environment, offline_model
 from agentcell.rehearsal import ANSWER
@@ -36,7 +38,7 @@ def surrounding(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def run(argv: list[str | Path], environment: dict[str, str], home: Path) -> subprocess.CompletedProcess[bytes]:
+def run(argv: Sequence[str | Path], environment: dict[str, str], home: Path) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         argv,
         env=environment,
@@ -46,6 +48,12 @@ def run(argv: list[str | Path], environment: dict[str, str], home: Path) -> subp
         timeout=BOUND_SECONDS,
         check=False,
     )
+
+
+def older(door: str, project: Path) -> list[str]:
+    """The argv of the older interface, through the host or without it."""
+    command = [str(SCRIPTS / "agentcell-worker")] if door == "guarded" else [sys.executable, str(WORKER_FILE)]
+    return [*command, "--project-dir", str(project), "--spec-dir", "spec", "--agent-type", "coder", "--message", "hi"]
 
 
 def test_offline_a_message_is_answered_in_a_pipe(surrounding: dict[str, str], tmp_path: Path) -> None:
@@ -72,10 +80,8 @@ def test_the_doctor_runs_a_session_of_its_own(surrounding: dict[str, str], tmp_p
 
 @pytest.mark.parametrize("door", ["guarded", "bare"])
 def test_the_older_interface_runs_a_session(tmp_path: Path, door: str) -> None:
-    command: list[str | Path] = [SCRIPTS / "agentcell-worker"] if door == "guarded" else [sys.executable, WORKER_FILE]
-    options = ["--project-dir", str(tmp_path), "--spec-dir", "spec", "--agent-type", "coder", "--message", "hi"]
     with offline_model({"turns": [{"text": "hello"}]}) as endpoint:
-        ended = run([*command, *options], offline_environment(endpoint, tmp_path), tmp_path)
+        ended = run(older(door, tmp_path), offline_environment(endpoint, tmp_path), tmp_path)
     answer = json.loads(ended.stdout)
     assert answer.pop("execution_time") > 0
     assert answer == {
@@ -84,6 +90,22 @@ def test_the_older_interface_runs_a_session(tmp_path: Path, door: str) -> None:
         "error": None,
     }
     assert ended.returncode == 0
+
+
+@pytest.mark.parametrize("door", ["guarded", "bare"])
+def test_the_older_interface_says_that_a_signal_ended_it(tmp_path: Path, door: str) -> None:
+    with gate(tmp_path / "gate") as (opener, wait):
+        running = {"name": "Bash", "input": {"command": f"{shlex.join(opener)}; sleep 60"}}
+        with offline_model({"turns": [{"tools": [running]}]}) as endpoint:
+            environment = offline_environment(endpoint, tmp_path)
+            with started(older(door, tmp_path), tmp_path, env=environment) as process:
+                wait()
+                process.send_signal(signal.SIGTERM)
+                line, _ = process.communicate(timeout=BOUND_SECONDS)
+    answer = json.loads(line)
+    assert answer.pop("execution_time") > 0
+    assert answer == {"success": False, "output": None, "error": "the session was cancelled by SIGTERM"}
+    assert process.returncode == 1
 
 
 def test_a_terminal_sees_the_answer_before_it_is_whole_and_may_interrupt_it(tmp_path: Path) -> None:

@@ -185,6 +185,7 @@ def test_without_any_stdout_the_session_still_runs(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
 
 
+@pytest.mark.slow
 def test_a_terminal_that_is_held_does_not_stop_the_clocks(tmp_path: Path) -> None:
     sign = tmp_path / "sign_of_life"
     os.mkfifo(sign)
