@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import pytest
 
@@ -154,6 +154,14 @@ def test_the_file_shadows_nothing_when_it_is_run_by_its_path(tmp_path: Path) -> 
     assert ended.stdout.splitlines()[-1] == b"[]"
 
 
+def test_a_reader_that_has_left_causes_no_traceback(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as nowhere:
+        ended = _run([str(FILE), "--bad"], tmp_path, stdout=nowhere)
+    assert (ended.returncode, ended.stderr) == (1, b"")
+
+
 def test_the_file_says_how_it_is_used(tmp_path: Path) -> None:
     ended = _run([str(FILE), "--help"], tmp_path)
     assert (ended.returncode, ended.stderr) == (0, b"")
@@ -169,13 +177,16 @@ def _failed(error: str) -> Outcome:
     return {"success": False, "output": None, "error": error}
 
 
-def _run(arguments: list[str], home: Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+def _run(
+    arguments: list[str], home: Path, stdin: bytes = b"", stdout: int | IO[bytes] = subprocess.PIPE
+) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         [sys.executable, *arguments],
         input=stdin,
         env={"PATH": os.environ["PATH"], "HOME": str(home)},
         cwd=home,
-        capture_output=True,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
         timeout=BOUND_SECONDS,
         check=False,
     )

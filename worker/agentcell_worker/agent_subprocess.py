@@ -10,6 +10,7 @@ if __name__ == "__main__" and not sys.flags.safe_path:
     del sys.path[0]  # this folder: whoever imports a `session` or a `client` means another one
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -88,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         outcome = _outcome(arguments)
     except (ArgumentsError, RequestError) as mistake:
         outcome = fatal(mistake)
-    with open(stdout, "wb", closefd=False) as stream:
+    with suppress(OSError), open(stdout, "wb", closefd=False) as stream:
         stream.write(encode(answer(outcome, monotonic() - began)))
     return exit_code(outcome)
 

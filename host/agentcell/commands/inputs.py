@@ -85,7 +85,7 @@ def _from_file(source: str) -> dict[str, Any]:
 
 
 def _read_stdin() -> bytes:
-    return sys.stdin.buffer.read()
+    return b"" if sys.stdin is None else sys.stdin.buffer.read()
 
 
 def _default_name(project_dir: str) -> str:
