@@ -7,12 +7,13 @@ import anyio
 import pytest
 from tests.worker.script import SUCCESS, fake_cli, request, scripted
 
-from agentcell_protocol.errors import RequestError
+from agentcell_protocol.errors import Category, RequestError
 from agentcell_protocol.request import parse_request
 from agentcell_worker import preflight, session
 from agentcell_worker.agents import base
 from agentcell_worker.agents.job import Job
 from agentcell_worker.agents.registry import AGENT_TYPES, BUILD_TOOLS, agent_named
+from agentcell_worker.outcome import Seen, failure
 from agentcell_worker.report import Report
 from agentcell_worker.trace import Trace
 
@@ -72,3 +73,16 @@ async def test_a_cli_that_does_not_come_up_is_a_result(tmp_path: Path) -> None:
         result = await base.run(Job(report, lambda _: None, 1.0))
     assert result.error is not None
     assert (result.error.category, result.session_id) == ("cli_not_found", members["session_id"])
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [(None, "there are no credentials for the API"), ("login", "the API refused the credentials")],
+)
+def test_credentials_that_are_not_there_were_not_refused(tmp_path: Path, source: str | None, message: str) -> None:
+    refused = failure(Category.AUTHENTICATION, Seen())
+    report = Report(parse_request(request(tmp_path)), source)
+    result = report.of("error", refused.message, {}, Trace(error=refused))
+    assert result.error is not None
+    assert (result.response, result.error.message) == (message, message)
+    assert "ANTHROPIC_API_KEY" in (result.error.hint or "")

@@ -106,8 +106,10 @@ def test_a_worker_that_imports_the_sdk_can_be_cancelled(tmp_path: Path) -> None:
         assert json.loads(worker.stdout.readline())["type"] == "hello"
         worker.send_signal(signal.SIGTERM)
         out, errors = worker.communicate(timeout=WORKER_SECONDS)
+    answer = json.loads(out.splitlines()[-1])
     assert (worker.returncode, errors) == (143, b"")
-    assert json.loads(out.splitlines()[-1])["error"]["category"] == "cancelled"
+    assert answer["error"]["category"] == "cancelled"
+    assert answer["session_id"] is not None
 
 
 def test_the_end_of_the_lifeline_ends_the_session(tmp_path: Path) -> None:

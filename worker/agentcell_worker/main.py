@@ -10,6 +10,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
+from uuid import uuid4
 
 import anyio
 
@@ -158,6 +159,13 @@ class _Life:
                 "working_time": result.working_time + sweeping,
             }
         )
+
+
+def _with_session_id(request: SessionRequest) -> SessionRequest:
+    """The request with the id its session will have, so that every result can name it."""
+    if request.session_id or request.resume:
+        return request
+    return request.model_copy(update={"session_id": str(uuid4())})
 
 
 def _hello(request: SessionRequest, start: Start) -> dict[str, Any]:

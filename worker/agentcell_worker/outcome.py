@@ -223,7 +223,10 @@ def _turn_error(category: Category, turn: TurnEnd, seen: Seen) -> SessionError:
             message = f"the session reached its budget of {_dollars(seen)}"
             told |= {"cost_usd": turn.cost_usd, "max_budget_usd": seen.asked_max_budget_usd}
         case _:
-            return failure(category, seen, http_status=turn.http_status, **told)
+            error = failure(category, seen, http_status=turn.http_status, **told)
+            reason = turn.terminal_reason or turn.subtype
+            is_vague = category is Category.CLI_FAILED
+            return error.model_copy(update={"message": f"{error.message} ({reason})"}) if is_vague else error
     return session_error(category, message, hint=_HINTS[category], partial_response=partial_of(seen), **told)
 
 

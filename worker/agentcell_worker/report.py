@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentcell_protocol.errors import SessionError
+from agentcell_protocol.errors import Category, SessionError
 from agentcell_protocol.request import SessionRequest
 from agentcell_protocol.result import Notice, SessionResult, Status, Usage
 from agentcell_worker.progress import Progress
@@ -22,10 +22,11 @@ class Report:
 
     def of(self, status: Status, response: str, usage: dict[str, int], trace: Trace) -> SessionResult:
         """The result of a session that ended by itself."""
+        error = self._explained(trace.error)
         return SessionResult(
             status=status,
-            response=response,
-            error=trace.error,
+            response=error.message if error else response,
+            error=error,
             session_id=trace.session_id,
             model=trace.model or self.request.model,
             usage=Usage(**usage),
@@ -58,6 +59,12 @@ class Report:
             warnings=[*self.notices, *progress.notices],
             **self._common(progress.waited_seconds),
         )
+
+    def _explained(self, error: SessionError | None) -> SessionError | None:
+        """Nobody refused credentials that were not there."""
+        if error is None or error.category is not Category.AUTHENTICATION or self.auth_source is not None:
+            return error
+        return error.model_copy(update={"message": "there are no credentials for the API"})
 
     def _common(self, waited: float) -> dict[str, Any]:
         elapsed = time.monotonic() - self.began
