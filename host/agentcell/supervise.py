@@ -34,16 +34,18 @@ LAST_LINES_SECONDS = 1.0
 
 
 class Supervision:
-    """Watches a child for as long as it lives. Afterwards `cause` says why the host ended it (None: it did by itself),
-    `below` what was left below it, and the record and the tail hold what it said.
+    """Watches a child for as long as it lives.
+
+    Afterwards `cause` says why the host ended it (None: it ended by itself), `below` what was left below it, and
+    `record` and `tail` hold what it said.
     """
 
     def __init__(self, child: Child, record: Record, listener: Listener, limits: Limits, stop: Stop) -> None:
         self.cause: Cause | None = None
         self.below: list[psutil.Process] = []
+        self.record = record
         self.tail = Tail()
         self._child = child
-        self.record = record
         self._listener = listener
         self._limits = limits
         self._stop = stop
@@ -53,6 +55,7 @@ class Supervision:
         self._known = anyio.Event()
         self._answered = anyio.Event()
         self._drained = anyio.Event()
+        self._tail_kept = anyio.Event()
         self._work: list[anyio.CancelScope] = []
 
     async def run(self, line: bytes) -> None:
@@ -109,6 +112,7 @@ class Supervision:
     async def _keep_stderr(self) -> None:
         while chunk := await self._child.stderr.read():
             self.tail.add(chunk)
+        self._tail_kept.set()
 
     async def _see_exit(self) -> None:
         await self._child.exited()
@@ -176,3 +180,4 @@ class Supervision:
         self._listener.close()
         with anyio.move_on_after(LAST_LINES_SECONDS):
             await self._drained.wait()
+            await self._tail_kept.wait()

@@ -77,6 +77,12 @@ async def test_the_end_of_stderr_is_kept_marked_as_cut_and_masked(room: Room) ->
     assert KEY not in tail
 
 
+async def test_the_last_words_of_a_worker_are_read_to_their_end(room: Room) -> None:
+    result = await room.run("dies_with_a_traceback")
+    assert (result.error and result.error.category, result.exit_code) == (Category.CRASHED, 1)
+    assert str(result.stderr_tail).endswith(" the very end\n")
+
+
 async def test_a_grandchild_that_holds_the_pipes_delays_nothing_and_is_swept(room: Room) -> None:
     with anyio.fail_after(10):
         assert told(await room.run("leaves_a_grandchild")) == Told(swept=1)
