@@ -96,7 +96,7 @@ class _Life:
     def _session(self) -> SessionResult:
         received = stdio.read_request(self._wire.reads)
         self._known = {name: _text(received.message.get(name)) for name in ("session_name", "id", "agent_type")}
-        request = self.request = parse_request(received.message)
+        request = self.request = _with_session_id(parse_request(received.message))
         environment = {**os.environ, **(request.env or {})}
         notices = (*auth_notices(environment), *_later(received))
         report = self._report = Report(request, auth_source(environment), notices)
