@@ -242,6 +242,11 @@ def test_warnings_of_a_worker_that_died_are_kept() -> None:
     assert end(record, -9).warnings == [Notice(code="c", message="m")]
 
 
+def test_a_result_that_does_not_know_its_session_is_told() -> None:
+    record = heard(STARTED, SUCCESS.model_copy(update={"session_id": None}).to_message(hosted=False))
+    assert end(record, 0) == hosted(SUCCESS, model="m", exit_code=0)
+
+
 def test_strays_that_the_host_ended_are_added_to_those_of_the_worker() -> None:
     record = answered(SUCCESS.model_copy(update={"swept_processes": 2}))
     assert decide(REQUEST, Ending(record, 0, swept=3)).swept_processes == 5
