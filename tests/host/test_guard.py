@@ -178,6 +178,7 @@ def test_a_wrong_request_gives_one_line_that_names_the_member(guard: Guard, line
     assert code == 2
 
 
+@pytest.mark.slow
 def test_limits_in_the_line_are_enforced(guard: Guard) -> None:
     lines, code = guard.answer("falls_silent", limits={"startup_seconds": 60, "max_execution_seconds": 1})
     assert [line["error"]["details"]["limit"] for line in lines] == ["wall"]
@@ -251,6 +252,7 @@ def test_a_result_file_that_cannot_be_written_is_named(guard: Guard) -> None:
     assert code == 0
 
 
+@pytest.mark.slow
 def test_a_stdout_that_is_closed_early_keeps_the_exit_code_and_makes_no_noise(guard: Guard) -> None:
     with guard.running("talks_much", "20000") as process:
         send(process, request(events="full"))
