@@ -13,7 +13,9 @@ from agentcell_protocol.errors import Category
 from agentcell_protocol.request import parse_request
 from agentcell_worker import session
 from agentcell_worker.agents.registry import BUILD_TOOLS
-from agentcell_worker.client import CannotStart, cli_of, client_arguments, create_client, session_id_of
+from agentcell_worker.cli_process import cli_of
+from agentcell_worker.client import CannotStart, create_client, session_id_of
+from agentcell_worker.options import client_arguments
 
 SECONDS = 30
 

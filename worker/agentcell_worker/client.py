@@ -1,4 +1,4 @@
-"""The SDK's client as a cell uses it, made from a request."""
+"""The SDK's client as a cell uses it: entered again and again, and ended in bounded time."""
 
 import os
 from collections.abc import AsyncIterable
@@ -10,35 +10,25 @@ from typing import Any
 from uuid import uuid4
 
 import anyio
-from claude_agent_sdk import (
-    ClaudeAgentOptions,
-    ClaudeSDKClient,
-    ClaudeSDKError,
-    CLIJSONDecodeError,
-    CLINotFoundError,
-    ProcessError,
-    ResultError,
-    ResultMessage,
-)
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, CLIJSONDecodeError, ProcessError, ResultMessage
 
 from agentcell_protocol.codec import encode
-from agentcell_protocol.errors import Category, SessionError, session_error
-from agentcell_protocol.framing import LINE_LIMIT
-from agentcell_protocol.request import SessionRequest
+from agentcell_protocol.errors import SessionError
 from agentcell_protocol.result import Notice
 from agentcell_worker.agents.registry import agent_named
-from agentcell_worker.closing import CLOSE_SECONDS, CliProcess, until
-from agentcell_worker.ear import Ear
+from agentcell_worker.cli_process import CLOSE_SECONDS, CliProcess, cli_of, until
 from agentcell_worker.masking import Mask, Tail, write_stderr
-from agentcell_worker.outcome import Seen, TurnEnd, cli_ended, judge, partial_of
+from agentcell_worker.options import outside, with_defaults
+from agentcell_worker.outcome import Seen, cli_ended
 from agentcell_worker.private_file import remove_private, write_private
+from agentcell_worker.sdk_errors import BROKEN, explain
+from agentcell_worker.sdk_log import SdkLogHandler
 
 DRAIN_SECONDS = 10.0
 """Waited for background work when nobody says otherwise."""
 
 LAST_WORDS_SECONDS = 1.0
 """From the CLI's death to giving up on its first answer: its last words are read meanwhile."""
-
 
 BOM = "\ufeff"
 
@@ -65,7 +55,7 @@ class AgentClient(ClaudeSDKClient):
         self.notices: list[Notice] = []
         self.must_end_now = False
         self.broken_line: str | None = None
-        self._ear = Ear(partial(self._note, "sdk_warning"), self._take_passed_over)
+        self._log = SdkLogHandler(partial(self._note, "sdk_warning"), self._take_passed_over)
         self._asked = options
         self._has_been_entered = False
         self._is_connected = False
@@ -74,7 +64,7 @@ class AgentClient(ClaudeSDKClient):
     async def connect(self, prompt: str | AsyncIterable[dict[str, Any]] | None = None) -> None:
         """Start the CLI and wait until it answers."""
         self._prepare()
-        self._ear.open()
+        self._log.open()
         error: SessionError | None = None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._watch_start, tasks.cancel_scope)
@@ -82,7 +72,7 @@ class AgentClient(ClaudeSDKClient):
                 await super().connect(prompt)
                 self._is_connected = True
             except Exception as broken:  # noqa: BLE001 - the SDK raises bare Exceptions here
-                error = explain(broken, self, expectations(self))
+                error = self.explain(broken, expectations(self))
             tasks.cancel_scope.cancel()
         if not self._is_connected:
             raise CannotStart(error or cli_ended(self.exit_code, self.tail.text(), expectations(self)))
@@ -96,7 +86,7 @@ class AgentClient(ClaudeSDKClient):
                 await super().disconnect()
             finally:
                 self._is_connected = False
-                self._ear.close()
+                self._log.close()
                 remove_private(self._mcp_file)
 
     async def __aexit__(
@@ -104,6 +94,14 @@ class AgentClient(ClaudeSDKClient):
     ) -> bool:
         self.must_end_now |= exc_type is not None
         return await super().__aexit__(exc_type, exc_val, exc_tb)
+
+    def explain(self, broken: Exception, seen: Seen) -> SessionError:
+        """The error that an exception of this client means."""
+        if self.broken_line is not None:
+            broken = CLIJSONDecodeError(self.broken_line, ValueError("it begins with a byte order mark"))
+        cli = cli_of(self)
+        exit_code = self.exit_code if cli is None else cli.exit_code
+        return explain(broken, seen, exit_code=exit_code, stderr_tail=self.tail.text())
 
     def _prepare(self) -> None:
         self.options, self.notices = self._asked, []
@@ -175,69 +173,14 @@ def create_client(
     `options` are those of `ClaudeAgentOptions`, and `drain_seconds`. A `spec_dir` outside the project may be
     worked in as well. MCP servers go through a private file that lives as long as the client is open.
     """
-    agent = agent_named(agent_type)
     drain_seconds = options.pop("drain_seconds", DRAIN_SECONDS)
-    environment = dict(options.get("env") or {})
-    tail = Tail(Mask(os.environ, environment), write_stderr)
-    defaults: dict[str, Any] = {
-        "tools": list(agent.tools),
-        "allowed_tools": list(agent.tools),
-        "permission_mode": agent.permission_mode,
-        "system_prompt": {"type": "preset", "preset": "claude_code"},
-        "setting_sources": [],
-        "strict_mcp_config": True,
-        "verbatim_prompts": True,
-        "max_buffer_size": LINE_LIMIT,
-        "stderr": tail.add,
-        "session_id": None if options.get("resume") else str(uuid4()),
-    }
-    given: dict[str, Any] = {
-        "cwd": str(project_dir),
-        "model": model,
-        "max_thinking_tokens": agent.max_thinking_tokens if max_thinking_tokens is None else max_thinking_tokens,
-        "add_dirs": [*options.pop("add_dirs", []), *_outside(spec_dir, project_dir)],
-    }
-    return AgentClient(ClaudeAgentOptions(**{**defaults, **options, **given}), tail=tail, drain_seconds=drain_seconds)
-
-
-def client_arguments(request: SessionRequest) -> dict[str, Any]:
-    """The arguments of `create_client` that a request asks for; what it leaves open is left out."""
-    arguments: dict[str, Any] = {
-        "project_dir": request.project_dir,
-        "spec_dir": request.spec_dir,
-        "model": request.model,
-        "agent_type": request.agent_type,
-        "max_thinking_tokens": request.max_thinking_tokens,
-    }
-    options = {name: value for name in OPTIONS if (value := getattr(request, name)) is not None}
-    if request.output_schema is not None:
-        options["output_format"] = {"type": "json_schema", "schema": request.output_schema}
-    if request.events == "full":
-        options["include_partial_messages"] = True
-    return arguments | options
-
-
-OPTIONS = (
-    "fallback_model",
-    "effort",
-    "max_turns",
-    "max_budget_usd",
-    "permission_mode",
-    "tools",
-    "allowed_tools",
-    "disallowed_tools",
-    "mcp_servers",
-    "add_dirs",
-    "setting_sources",
-    "env",
-    "session_id",
-    "resume",
-    "cli_path",
-)
-"""Members of a request that are options of the SDK under the same name."""
-
-BROKEN = (ClaudeSDKError, UnicodeDecodeError, RecursionError)
-"""What reading the CLI's output can raise: the CLI died, or wrote what is no message."""
+    tail = Tail(Mask(os.environ, options.get("env") or {}), write_stderr)
+    options = with_defaults(agent_named(agent_type), {"stderr": tail.add, **options})
+    if max_thinking_tokens is not None:
+        options["max_thinking_tokens"] = max_thinking_tokens
+    options["add_dirs"] = [*options.get("add_dirs", []), *outside(spec_dir, project_dir)]
+    asked = ClaudeAgentOptions(**{**options, "cwd": str(project_dir), "model": model})
+    return AgentClient(asked, tail=tail, drain_seconds=drain_seconds)
 
 
 def expectations(client: ClaudeSDKClient) -> Seen:
@@ -251,36 +194,9 @@ def expectations(client: ClaudeSDKClient) -> Seen:
     )
 
 
-def explain(broken: Exception, client: ClaudeSDKClient, seen: Seen) -> SessionError:
-    """The error that an exception of the SDK means."""
-    tail, exit_code = _end_of(client)
-    if (line := getattr(client, "broken_line", None)) is not None:
-        broken = CLIJSONDecodeError(line, ValueError("it begins with a byte order mark"))
-    match broken:
-        case ResultError():
-            return judge(_turn_end_of(broken), seen).error or cli_ended(broken.exit_code, tail, seen)
-        case ProcessError():
-            return cli_ended(broken.exit_code, tail, seen)
-        case CLINotFoundError():
-            return session_error(Category.CLI_NOT_FOUND, str(broken), hint=CLI_HINT)
-        case CLIJSONDecodeError() | UnicodeDecodeError() | RecursionError():
-            message = f"the CLI wrote what is no message: {broken}"
-            return session_error(Category.PROTOCOL, message, partial_response=partial_of(seen), stderr_tail=tail)
-        case _ if isinstance(broken.__cause__, OSError) and exit_code is None and not seen.has_started:
-            return session_error(Category.CLI_NOT_FOUND, f"the CLI cannot be run: {broken.__cause__}", hint=CLI_HINT)
-        case _:
-            return cli_ended(exit_code, tail or str(broken), seen)
-
-
-CLI_HINT = "leave cli_path out to use the CLI that comes with the SDK, or name an executable file"
-
-
-def cli_of(client: ClaudeSDKClient) -> CliProcess | None:
-    """The process behind a client. The SDK keeps it to itself: None as well when it has moved."""
-    transport = getattr(client, "_transport", None)
-    process = getattr(transport, "_process", None)
-    streams = tuple(getattr(transport, name, None) for name in ("_stdout_stream", "_stderr_stream"))
-    return process and CliProcess(process, streams, getattr(transport, "_stderr_task", None))
+def explained(broken: Exception, client: ClaudeSDKClient, seen: Seen) -> SessionError:
+    """The error that an exception of the client means."""
+    return client.explain(broken, seen) if isinstance(client, AgentClient) else explain(broken, seen)
 
 
 def session_id_of(client: ClaudeSDKClient) -> str | None:
@@ -302,28 +218,3 @@ def end_now(client: ClaudeSDKClient) -> None:
 def closing_notices(client: ClaudeSDKClient) -> list[Notice]:
     """What was odd about the end of the client's CLI."""
     return client.notices if isinstance(client, AgentClient) else []
-
-
-def _end_of(client: ClaudeSDKClient) -> tuple[str, int | None]:
-    if not isinstance(client, AgentClient):
-        return "", None
-    cli = cli_of(client)
-    return client.tail.text(), client.exit_code if cli is None else cli.exit_code
-
-
-def _turn_end_of(ended: ResultError) -> TurnEnd:
-    return TurnEnd(
-        subtype=ended.subtype or "",
-        is_error=True,
-        num_turns=0,
-        terminal_reason=ended.terminal_reason,
-        http_status=ended.api_error_status,
-        text=ended.result,
-        errors=tuple(ended.errors),
-    )
-
-
-def _outside(spec_dir: str | Path | None, project_dir: str | Path) -> list[str]:
-    if spec_dir is None or Path(spec_dir).resolve().is_relative_to(Path(project_dir).resolve()):
-        return []
-    return [str(spec_dir)]

@@ -13,9 +13,10 @@ from claude_agent_sdk import ClaudeSDKClient, ClaudeSDKError
 from agentcell_protocol.errors import Category, session_error
 from agentcell_protocol.result import Status
 from agentcell_worker.account import Account
-from agentcell_worker.client import BROKEN, drain_seconds_of, end_now, expectations, explain, session_id_of
+from agentcell_worker.client import drain_seconds_of, end_now, expectations, explained, session_id_of
 from agentcell_worker.outcome import failure, partial_of
 from agentcell_worker.plan import plan_status
+from agentcell_worker.sdk_errors import BROKEN
 from agentcell_worker.trace import Trace
 
 PARSE_ERROR = "MessageParseError"
@@ -49,7 +50,7 @@ async def run_agent_session(
             account.fail(failure(Category.NO_RESULT, account.seen()))
         await _drain(client, account)
     except BROKEN as broken:
-        account.fail(explain(broken, client, account.seen()))
+        account.fail(explained(broken, client, account.seen()))
         account.must_end_now = True
     if account.must_end_now:
         end_now(client)

@@ -4,7 +4,8 @@ from agentcell_protocol.result import SessionResult
 from agentcell_worker import session
 from agentcell_worker.agents.job import Job
 from agentcell_worker.agents.registry import agent_named
-from agentcell_worker.client import CannotStart, client_arguments, closing_notices, create_client, session_id_of
+from agentcell_worker.client import CannotStart, closing_notices, create_client, session_id_of
+from agentcell_worker.options import client_arguments
 
 
 async def run(job: Job) -> SessionResult:

@@ -11,8 +11,8 @@ READER = "claude_agent_sdk._internal.transport.subprocess_cli"
 PASSED_OVER = "Skipping non-JSON line"
 
 
-class Ear(logging.Handler):
-    """Hears the SDK's warnings, and each line of the CLI that it passes over. Open it, and close it again."""
+class SdkLogHandler(logging.Handler):
+    """Hears the SDK's warnings, and each line of the CLI that it passes over, from `open` to `close`."""
 
     def __init__(self, on_warning: Callable[[str], object], on_passed_over: Callable[[str], object]) -> None:
         super().__init__()

@@ -73,6 +73,14 @@ class CliProcess:
             await until(lambda: self.reader is None or self.reader.done())
 
 
+def cli_of(client: object) -> CliProcess | None:
+    """The process behind a client of the SDK, which keeps it to itself: None as well when it has moved."""
+    transport = getattr(client, "_transport", None)
+    process = getattr(transport, "_process", None)
+    streams = tuple(getattr(transport, name, None) for name in ("_stdout_stream", "_stderr_stream"))
+    return process and CliProcess(process, streams, getattr(transport, "_stderr_task", None))
+
+
 async def until(is_so: Callable[[], bool]) -> None:
     """Look again and again: to wait for a process is also to wait for whoever holds its pipes."""
     while not is_so():  # noqa: ASYNC110 - nobody sets an event when a process ends

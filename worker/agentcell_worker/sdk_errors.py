@@ -1,0 +1,41 @@
+"""The border where the SDK's exceptions become errors of the wire."""
+
+from claude_agent_sdk import ClaudeSDKError, CLIJSONDecodeError, CLINotFoundError, ProcessError, ResultError
+
+from agentcell_protocol.errors import Category, SessionError, session_error
+from agentcell_worker.outcome import Seen, TurnEnd, cli_ended, judge, partial_of
+
+BROKEN = (ClaudeSDKError, UnicodeDecodeError, RecursionError)
+"""What reading the CLI's output can raise: the CLI died, or wrote what is no message."""
+
+CLI_HINT = "leave cli_path out to use the CLI that comes with the SDK, or name an executable file"
+
+
+def explain(broken: Exception, seen: Seen, *, exit_code: int | None = None, stderr_tail: str = "") -> SessionError:
+    """The error that an exception of the SDK means, given how the CLI ended (None: it runs) and what it wrote."""
+    match broken:
+        case ResultError():
+            return judge(_turn_end_of(broken), seen).error or cli_ended(broken.exit_code, stderr_tail, seen)
+        case ProcessError():
+            return cli_ended(broken.exit_code, stderr_tail, seen)
+        case CLINotFoundError():
+            return session_error(Category.CLI_NOT_FOUND, str(broken), hint=CLI_HINT)
+        case CLIJSONDecodeError() | UnicodeDecodeError() | RecursionError():
+            message = f"the CLI wrote what is no message: {broken}"
+            return session_error(Category.PROTOCOL, message, partial_response=partial_of(seen), stderr_tail=stderr_tail)
+        case _ if isinstance(broken.__cause__, OSError) and exit_code is None and not seen.has_started:
+            return session_error(Category.CLI_NOT_FOUND, f"the CLI cannot be run: {broken.__cause__}", hint=CLI_HINT)
+        case _:
+            return cli_ended(exit_code, stderr_tail or str(broken), seen)
+
+
+def _turn_end_of(ended: ResultError) -> TurnEnd:
+    return TurnEnd(
+        subtype=ended.subtype or "",
+        is_error=True,
+        num_turns=0,
+        terminal_reason=ended.terminal_reason,
+        http_status=ended.api_error_status,
+        text=ended.result,
+        errors=tuple(ended.errors),
+    )
