@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 
 from agentcell_protocol.events import Detail, is_wanted
+from agentcell_protocol.summary import summarized
 
 OnEvent = Callable[[dict[str, Any]], Awaitable[object] | object]
 """Called with each event, a plain dict. What it raises ends the session and is then raised to the caller."""
@@ -23,10 +24,10 @@ class Listener:
 
     async def deliver(self, event: dict[str, Any]) -> None:
         """Have the callback take the event, if it is one the caller wants."""
-        if self._on_event is None or not is_wanted(str(event.get("type")), self._detail):
+        if self._on_event is None or not self._is_wanted(event):
             return
         try:
-            taken = self._on_event(event)
+            taken = self._on_event(event if self._detail == "full" else dict(summarized(event)))
             if isawaitable(taken):
                 with anyio.CancelScope() as self._delivery:
                     await taken
@@ -35,6 +36,11 @@ class Listener:
         except BaseException as failure:  # noqa: BLE001 - foreign code; raised again once the cell is gone
             self.failure = failure
             self._on_event = None
+
+    def _is_wanted(self, event: dict[str, Any]) -> bool:
+        """Not what only proves to the host that the model works."""
+        is_sign_of_life = event.get("type") == "text_delta" and not event.get("text")
+        return not is_sign_of_life and is_wanted(str(event.get("type")), self._detail)
 
     def close(self) -> None:
         """Deliver nothing more; a callback that still waits is cancelled."""

@@ -39,6 +39,8 @@ class Text:
 
     def add_piece(self, text: str) -> None:
         """Take a piece of the block that streams."""
+        if not text:
+            return
         self.size += len(text)
         self.pieces.append(text)
         while self.size > TEXT_KEPT and len(self.pieces) > 1:

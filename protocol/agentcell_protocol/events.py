@@ -34,7 +34,7 @@ class Text(TypedDict):
 
 
 class TextDelta(TypedDict):
-    """A piece of a block as it streams; only with `events: full`."""
+    """A piece of a block as it streams; only with `events: full`. Empty for a piece of what is not text."""
 
     type: Literal["text_delta"]
     text: str

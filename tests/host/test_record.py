@@ -117,3 +117,8 @@ def test_a_whole_message_at_the_end_needs_no_line_end() -> None:
     new = record()
     new.hear_rest(encode(RESULT.to_message(hosted=False)).rstrip())
     assert (new.result, new.has_broken_off) == (RESULT, False)
+
+
+def test_a_piece_of_what_is_not_text_adds_nothing() -> None:
+    new = heard(*[{"type": "text_delta", "text": ""}] * 3)
+    assert (list(new.text.pieces), new.problems) == ([], 0)

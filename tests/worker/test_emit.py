@@ -12,7 +12,7 @@ from agentcell_protocol.errors import Category, session_error
 from agentcell_protocol.events import Detail
 from agentcell_protocol.framing import LINE_LIMIT
 from agentcell_protocol.result import SessionResult, failed
-from agentcell_worker.emit import PARTIAL_CHARACTERS, Emitter, shorten
+from agentcell_worker.emit import PARTIAL_CHARACTERS, Emitter
 
 GOOD = SessionResult(status="complete", response="hello", session_name="s")
 
@@ -139,13 +139,3 @@ def test_a_reader_that_is_slow_gets_everything_through_a_pipe_that_does_not_bloc
     reader.join(timeout=10)
     os.close(reads)
     assert len(json.loads(b"".join(got))["response"]) == 1_000_000
-
-
-def test_a_summary_shows_the_beginning_of_things() -> None:
-    value = {"text": "x" * 300, "list": list(range(50)), "deep": {"a": {"b": {"c": {}}}}, "n": 1}
-    assert shorten(value) == {
-        "text": "x" * 200 + "…",
-        "list": list(range(20)),
-        "deep": {"a": {"b": {"c": {}}}},
-        "n": 1,
-    }

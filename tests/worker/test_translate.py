@@ -8,6 +8,7 @@ from claude_agent_sdk import (
     RateLimitEvent,
     RateLimitInfo,
     ResultMessage,
+    ServerToolResultBlock,
     StreamEvent,
     SystemMessage,
     TaskNotificationMessage,
@@ -63,6 +64,10 @@ def system(subtype: str, **data: Any) -> SystemMessage:
             ),
             [{"type": "text", "text": "a"}, {"type": "tool_use", "id": "t1", "name": "Read", "input": {"p": 1}}],
         ),
+        (
+            AssistantMessage(content=[ServerToolResultBlock("t1", {"type": "text", "text": "found"})], model="m"),
+            [{"type": "tool_result", "id": "t1", "is_error": False, "bytes": 5}],
+        ),
         (AssistantMessage(content=[TextBlock("prose")], model="<synthetic>"), []),
         (AssistantMessage(content=[TextBlock("a")], model="m", parent_tool_use_id="t0"), []),
         (
@@ -81,6 +86,11 @@ def system(subtype: str, **data: Any) -> SystemMessage:
             StreamEvent("u", "s", {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "a"}}),
             [{"type": "text_delta", "text": "a"}],
         ),
+        (
+            StreamEvent("u", "s", {"type": "content_block_delta", "delta": {"type": "input_json_delta"}}),
+            [{"type": "text_delta", "text": ""}],
+        ),
+        (StreamEvent("u", "s", {"type": "content_block_delta", "delta": {}}, parent_tool_use_id="t0"), []),
         (StreamEvent("u", "s", {"type": "message_stop"}), []),
         (
             RateLimitEvent(RateLimitInfo(status="rejected", resets_at=5), "u", "s"),

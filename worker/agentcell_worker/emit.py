@@ -13,20 +13,10 @@ from agentcell_protocol.errors import Category, session_error
 from agentcell_protocol.events import Detail, is_wanted
 from agentcell_protocol.framing import LINE_LIMIT
 from agentcell_protocol.result import Notice, SessionResult
-
-SUMMARY_CHARACTERS = 200
-"""Of each string in a tool's input, when the reader asked for a summary."""
-
-SUMMARY_ITEMS = 20
-"""Of each list or object in a tool's input, when the reader asked for a summary."""
-
-SUMMARY_DEPTH = 4
-"""Levels of a tool's input, when the reader asked for a summary."""
+from agentcell_protocol.summary import summarized
 
 PARTIAL_CHARACTERS = 100_000
 """Kept of a response whose result was too long for a line: the rest would be cut by the next reader as well."""
-
-CUT = "…"
 
 
 class Emitter:
@@ -41,9 +31,7 @@ class Emitter:
         """Write an event, if the reader asked for its kind."""
         if self._is_broken or not is_wanted(event["type"], self._detail):
             return
-        if event["type"] == "tool_use" and self._detail != "full":
-            event = {**event, "input": shorten(event["input"])}
-        line, has_cut = encode_noting(event)
+        line, has_cut = encode_noting(event if self._detail == "full" else summarized(event))
         if len(line) > LINE_LIMIT:
             self._warn(
                 "event_too_long", f"a {event['type']} event of {len(line)} bytes is over the limit of {LINE_LIMIT}"
@@ -73,21 +61,6 @@ class Emitter:
                 select.select([], [self._fd], [])
             except OSError:
                 self._is_broken = True
-
-
-def shorten(value: Any, depth: int = 0) -> Any:
-    """A tool's input for a reader who wants to see what happens, not everything that passes."""
-    match value:
-        case str() if len(value) > SUMMARY_CHARACTERS:
-            return value[:SUMMARY_CHARACTERS] + CUT
-        case dict() | list() if depth >= SUMMARY_DEPTH and value:
-            return CUT
-        case dict():
-            return {key: shorten(item, depth + 1) for key, item in list(value.items())[:SUMMARY_ITEMS]}
-        case list():
-            return [shorten(item, depth + 1) for item in value[:SUMMARY_ITEMS]]
-        case _:
-            return value
 
 
 def _fitting(result: SessionResult) -> tuple[SessionResult, bytes]:

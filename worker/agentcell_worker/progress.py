@@ -39,7 +39,7 @@ class Progress:
             case "text":
                 self._blocks.append(event["text"])
                 self._streaming.clear()
-            case "text_delta":
+            case "text_delta" if event["text"]:
                 self._streaming.append(event["text"])
             case "tool_use":
                 self.tool_calls += 1

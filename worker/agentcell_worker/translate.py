@@ -119,21 +119,22 @@ def _assistant(message: Any) -> list[Event]:
                 events.append({"type": "text", "text": block.text})
             case "ToolUseBlock" | "ServerToolUseBlock":
                 events.append({"type": "tool_use", "id": block.id, "name": block.name, "input": block.input})
+            case "ServerToolResultBlock":
+                events.append(_tool_result(block.tool_use_id, [block.content]))
     return events
 
 
 def _user(message: Any) -> list[Event]:
     blocks = message.content if isinstance(message.content, list) else []
     return [
-        {
-            "type": "tool_result",
-            "id": block.tool_use_id,
-            "is_error": bool(block.is_error),
-            "bytes": _size(block.content),
-        }
+        _tool_result(block.tool_use_id, block.content, is_error=bool(block.is_error))
         for block in blocks
         if type(block).__name__ == "ToolResultBlock"
     ]
+
+
+def _tool_result(tool_use_id: str, content: Any, *, is_error: bool = False) -> Event:
+    return {"type": "tool_result", "id": tool_use_id, "is_error": is_error, "bytes": _size(content)}
 
 
 def _size(content: Any) -> int:
@@ -154,9 +155,11 @@ def _encoded(part: Any) -> int:
 
 
 def _stream(message: Any) -> list[Event]:
+    """A piece of text; an empty one for a piece of anything else, so that its reader sees that the model works."""
     delta = message.event.get("delta") or {}
-    is_text = delta.get("type") == "text_delta" and message.parent_tool_use_id is None
-    return [{"type": "text_delta", "text": delta.get("text", "")}] if is_text else []
+    if message.event.get("type") != "content_block_delta" or message.parent_tool_use_id is not None:
+        return []
+    return [{"type": "text_delta", "text": delta.get("text", "") if delta.get("type") == "text_delta" else ""}]
 
 
 def _rate_limit(message: Any) -> list[Event]:
