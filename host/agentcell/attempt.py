@@ -19,6 +19,7 @@ from signal import Signals
 from typing import Any, Literal
 
 from agentcell.record import Record
+from agentcell.spawn import UNSEEN, Status
 from agentcell.stop import HOST_LOST
 from agentcell_protocol.errors import Category, SessionError, session_error
 from agentcell_protocol.exitcodes import exit_code
@@ -58,13 +59,14 @@ Cause = Limited | Stopped | Lingered
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """All that was seen of a cell. `status` is an exit code or minus a signal's number, None if it could not be ended.
+    """All that was seen of a cell.
 
+    `status` is an exit code or minus a signal's number, None if it could not be ended, `UNSEEN` if nobody was told.
     `execution_time` is in seconds, `swept` counts the strays the host ended, `mask` takes secrets out of a text.
     """
 
     record: Record
-    status: int | None
+    status: Status | None
     cause: Cause | None = None
     stderr_tail: str | None = None
     execution_time: float = 0.0
@@ -84,7 +86,7 @@ def decide(request: SessionRequest, ending: Ending) -> SessionResult:
             "warnings": [*result.warnings, *_warnings(ending)],
             "swept_processes": result.swept_processes + ending.swept,
             "violated_limits": _violated(ending.cause),
-            "exit_code": ending.status if ending.status is not None and ending.status >= 0 else None,
+            "exit_code": _exit_code(ending.status),
             "signal": _signal(ending.status),
             "stderr_tail": ending.stderr_tail,
             "start": ending.start,
@@ -188,7 +190,7 @@ def _timed_out(cause: Limited, **known: Any) -> SessionError:
 def _details(ending: Ending) -> dict[str, Any]:
     seen = {
         "signal": _signal(ending.status),
-        "exit_code": ending.status if ending.status is not None and ending.status >= 0 else None,
+        "exit_code": _exit_code(ending.status),
         "last_event": ending.record.last_event,
     }
     return {name: value for name, value in seen.items() if value is not None}
@@ -213,7 +215,7 @@ def _odd_end(ending: Ending) -> Notice | None:
             return Notice(code="worker_lingered", message=text)
         case None if ending.record.result is None:
             return Notice(code="odd_exit", message=f"the worker {_end(ending.status)} during clean-up")
-        case None if ending.status != exit_code(heard.error):
+        case None if ending.status not in {exit_code(heard.error), UNSEEN}:
             return Notice(code="odd_exit", message=f"the worker gave its result and then {_end(ending.status)}")
     return None
 
@@ -240,8 +242,12 @@ def _violated(cause: Cause | None) -> list[str]:
     return [LIMIT_NAMES[cause.limit]] if isinstance(cause, Limited) else []
 
 
-def _signal(status: int | None) -> str | None:
-    if status is None or status >= 0:
+def _exit_code(status: Status | None) -> int | None:
+    return status if isinstance(status, int) and status >= 0 else None
+
+
+def _signal(status: Status | None) -> str | None:
+    if not isinstance(status, int) or status >= 0:
         return None
     try:
         return Signals(-status).name
@@ -249,8 +255,10 @@ def _signal(status: int | None) -> str | None:
         return f"signal {-status}"
 
 
-def _end(status: int | None) -> str:
+def _end(status: Status | None) -> str:
     if status is None:
         return "could not be ended"
+    if status == UNSEEN:
+        return "ended unseen, its fork server was lost,"
     name = _signal(status)
     return f"exited with {status}" if name is None else f"was killed by {name}"

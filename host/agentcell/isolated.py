@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from os import PathLike, environ, fspath
 from typing import Any
 
@@ -10,6 +11,7 @@ import anyio
 
 from agentcell.attempt import as_attempt
 from agentcell.environment import cell_environment
+from agentcell.forkserver import starting
 from agentcell.limits import Limits
 from agentcell.listener import OnEvent
 from agentcell.retry import RetryPolicy, delay_before_next
@@ -57,11 +59,10 @@ async def run_agent_session_isolated(  # noqa: PLR0917 - its callers pass them b
     request = parse_request({name: value for name, value in members.items() if value is not None})
     environment = cell_environment(environ, env=env, pass_env=pass_env)
 
-    async def attempt() -> SessionResult:
-        return await run_attempt(request, limits or Limits(), environment=environment, on_event=on_event)
-
+    run = partial(run_attempt, request, limits or Limits(), environment=environment, on_event=on_event)
     policy = RetryPolicy(max_attempts=max_retries if subtask_id is not None else 1)
-    result = checked(await with_retries(attempt, policy))
+    async with starting() as spawn:
+        result = checked(await with_retries(partial(run, spawn=spawn), policy))
     return result.status, result.response, result.usage.model_dump()
 
 

@@ -27,20 +27,33 @@ async def end_worker(child: Child, exited: anyio.Event, forced: anyio.Event) -> 
         await first_of(exited, forced)
     if exited.is_set():
         return []
-    below = await in_thread(partial(cell.descendants, child.pid))
+    below = await in_thread(partial(cell.descendants, child.pid)) if child.pid is not None else []
     child.send(SIGKILL)
     with anyio.move_on_after(cell.KILL_SECONDS):
         await exited.wait()
     return below
 
 
-async def sweep(marker: str, below: list[psutil.Process], *, forced: bool) -> int:
-    """End every process that carries the marker or is in `below`; how many there were. Bounded; to be shielded."""
+async def sweep(child: Child, marker: str, below: list[psutil.Process], forced: anyio.Event) -> int:
+    """End what an ended child left: whatever its starter knows of, carries the marker or is in `below`; how many.
+
+    At once when `forced`. Bounded; to be shielded.
+    """
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_hurry, child, forced)
+        swept = await child.swept()
+        tasks.cancel_scope.cancel()
 
     def find() -> list[psutil.Process]:
         return list({*cell.marked(marker), *filter(cell.is_alive, below)})
 
-    return await in_thread(partial(cell.end, find, term_seconds=0.0 if forced else cell.TERM_SECONDS))
+    term_seconds = 0.0 if forced.is_set() else cell.TERM_SECONDS
+    return swept + await in_thread(partial(cell.end, find, term_seconds=term_seconds))
+
+
+async def _hurry(child: Child, forced: anyio.Event) -> None:
+    await forced.wait()
+    child.hurry()
 
 
 async def first_of(*events: anyio.Event) -> None:

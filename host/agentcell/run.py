@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from os import environ
@@ -14,13 +14,14 @@ import anyio
 from agentcell.attempt import Ending, cancelled, decide, not_started, spawn_failed
 from agentcell.environment import cell_environment
 from agentcell.errors import RunningLoopError, request_error
+from agentcell.forkserver import starting
 from agentcell.limits import Limits
 from agentcell.listener import Listener, OnEvent
 from agentcell.reap import in_thread, sweep
 from agentcell.record import Record
 from agentcell.result_file import write_result_file
 from agentcell.scratch import VARIABLES, remove, scratch
-from agentcell.spawn import Child, Spawn, start_cold
+from agentcell.spawn import Child, Spawn
 from agentcell.stop import Stop
 from agentcell.supervise import Supervision
 from agentcell_protocol.cell import DRAIN_SECONDS, MARKER, new_marker
@@ -77,11 +78,12 @@ async def run_attempt(
     environment: Mapping[str, str],
     on_event: OnEvent | None = None,
     stop: Stop | None = None,
-    spawn: Spawn = start_cold,
+    spawn: Spawn | None = None,
 ) -> SessionResult:
     """Run the session once in a cell with this environment; `stop` cancels it and still gets its result.
 
-    Raises RequestError for a request too long for its line, and whatever `on_event` raises.
+    Without a `spawn` it is a fork of a server that lives no longer. Raises RequestError for a request too long for
+    its line, and whatever `on_event` raises.
     """
     stop = stop or Stop()
     line = request_line(request, on_event)
@@ -89,8 +91,8 @@ async def run_attempt(
         result = not_started(request, cancelled(stop.reason))
     else:
         listener = Listener(on_event, _heard(request))
-        cell = _Cell(request, limits, environment, listener, stop, spawn)
-        result = await cell.run(line)
+        async with starting() if spawn is None else nullcontext(spawn) as start_cell:
+            result = await _Cell(request, limits, environment, listener, stop, start_cell).run(line)
     result = _with_notices(result, _not_enforced(limits))
     return await write_result_file(request, result)
 
@@ -142,7 +144,9 @@ class _Cell:
             lifetime.callback(child.close)
             record = Record(self.request.session_name, self.request.identity)
             supervision = Supervision(child, record, self.listener, self.limits, self.stop)
-            swept = await self._supervise(supervision, line, directory)
+            swept = await self._supervise(supervision, child, line, directory)
+            if child.failure is not None and supervision.cause is None:
+                return spawn_failed(self.request, child.failure)
             if self.listener.failure is not None:
                 raise self.listener.failure
             return decide(self.request, self._ending(supervision, child, swept))
@@ -152,14 +156,14 @@ class _Cell:
         settings = {MARKER: self.marker, DRAIN_SECONDS: str(self.limits.drain_seconds)}
         return self.spawn({**self.environment, **private, **settings}, self.request.project_dir)
 
-    async def _supervise(self, supervision: Supervision, line: bytes, directory: Path) -> int:
+    async def _supervise(self, supervision: Supervision, child: Child, line: bytes, directory: Path) -> int:
         """Watch it to its end, and end whatever it left, also when cancelled; how many strays there were."""
         swept = 0
         try:
             await supervision.run(line)
         finally:
             with anyio.CancelScope(shield=True):
-                swept = await sweep(self.marker, supervision.below, forced=self.stop.forced.is_set())
+                swept = await sweep(child, self.marker, supervision.below, self.stop.forced)
                 await in_thread(partial(remove, directory))
         return swept
 

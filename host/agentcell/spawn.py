@@ -4,11 +4,12 @@ import os
 import signal
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from io import FileIO
 from subprocess import PIPE, Popen
-from typing import IO, Literal, cast
+from typing import IO, ClassVar, Final, Literal, cast
 
 import anyio
 
@@ -25,42 +26,84 @@ DEATH_SECONDS = 1.0
 
 Start = Literal["fork", "cold"]
 
+UNSEEN: Final = "unseen"
+"""The status of a worker that has ended after its fork server was lost: nobody was told how."""
+
+Status = int | Literal["unseen"]
+"""What the kernel said of a worker's end: its exit code, or minus the number of the signal that killed it."""
+
 Spawn = Callable[[Mapping[str, str], str], "Child"]
-"""Starts a cell with an environment in a directory. Raises OSError."""
+"""Starts a cell with an environment in a directory, without waiting for it. Raises OSError."""
 
 
-class Child:
+class Child(ABC):
     """A cell's worker from its start to its end: its pid, our ends of its pipes, and its death.
 
-    `poll` gives what the kernel said of its end (an exit code, or minus the number of the signal that killed it),
-    None while it lives; the pid stays the worker's own until then.
+    The pid stays the worker's own until it has a `status`. `failure` is why it could not be started, when that was
+    found out afterwards; it has ended then.
     """
 
-    def __init__(
-        self,
-        pid: int,
-        poll: Callable[[], int | None],
-        *,
-        start: Start,
-        stdin: FileIO,
-        stdout: FileIO,
-        stderr: FileIO,
-    ) -> None:
-        self.pid = pid
-        self.start = start
+    start: ClassVar[Start]
+
+    def __init__(self, *, stdin: FileIO, stdout: FileIO, stderr: FileIO) -> None:
         self.stdin = PipeWriter(stdin)
         self.stdout = PipeReader(stdout)
         self.stderr = PipeReader(stderr)
-        self._poll = poll
-        self._pidfd = _open_pidfd(pid)
+        self.failure: OSError | None = None
+
+    @property
+    @abstractmethod
+    def pid(self) -> int | None:
+        """None as long as it is not known."""
+
+    @property
+    @abstractmethod
+    def status(self) -> Status | None:
+        """How it ended; None while it lives."""
+
+    @abstractmethod
+    async def exited(self) -> Status:
+        """Wait for its death, whoever else holds its pipes; its status."""
+
+    @abstractmethod
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal, if it lives."""
+
+    async def swept(self) -> int:
+        """Wait until whoever started it has ended what it left, if that is somebody; how many processes that were."""
+        return 0
+
+    def hurry(self) -> None:  # noqa: B027 - nothing is a fine way to do it
+        """Have whoever started it kill it and what it left, if that is somebody."""
+
+    def close(self) -> None:
+        """Give back every descriptor, and the worker to nobody: one that still lives is killed."""
+        for pipe in (self.stdin, self.stdout, self.stderr):
+            pipe.close()
+
+
+class ColdChild(Child):
+    """A child of this process."""
+
+    start = "cold"
+
+    def __init__(self, process: "Popen[bytes]") -> None:
+        super().__init__(stdin=_raw(process.stdin), stdout=_raw(process.stdout), stderr=_raw(process.stderr))
+        self._process = process
+        self._pidfd = _open_pidfd(process.pid)
+
+    @property
+    def pid(self) -> int:
+        """Known from the start."""
+        return self._process.pid
 
     @property
     def status(self) -> int | None:
-        """How it ended; None while it lives."""
-        return self._poll()
+        """How it ended; None while it lives. Reaps it."""
+        return self._process.poll()
 
     async def exited(self) -> int:
-        """Wait for its death, whoever else holds its pipes, and reap it; its status."""
+        """Wait for its death and reap it."""
         while (status := self.status) is None:
             if self._pidfd is None:
                 await anyio.sleep(POLL_SECONDS)
@@ -75,10 +118,9 @@ class Child:
                 os.kill(self.pid, number)
 
     def close(self) -> None:
-        """Give back every descriptor, and the worker to nobody: one that still lives is killed and reaped."""
+        """Give back every descriptor; one that still lives is killed and reaped."""
         self._see_dead()
-        for pipe in (self.stdin, self.stdout, self.stderr):
-            pipe.close()
+        super().close()
         if self._pidfd is not None:
             anyio.notify_closing(self._pidfd)
             os.close(self._pidfd)
@@ -105,14 +147,7 @@ def start_cold(environment: Mapping[str, str], directory: str, *, command: Seque
         close_fds=True,
         start_new_session=True,
     )
-    return Child(
-        process.pid,
-        process.poll,
-        start="cold",
-        stdin=_raw(process.stdin),
-        stdout=_raw(process.stdout),
-        stderr=_raw(process.stderr),
-    )
+    return ColdChild(process)
 
 
 def _raw(stream: IO[bytes] | None) -> FileIO:

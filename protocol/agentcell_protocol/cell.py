@@ -86,6 +86,22 @@ def end(
     waits for them and would be told a false exit code.
     """
     seen: set[psutil.Process] = set()
+    for seconds in ending(find, seen, term_seconds=term_seconds, awaited=awaited):
+        time.sleep(seconds)
+    return len(seen)
+
+
+def ending(
+    find: Callable[[], Iterable[psutil.Process]],
+    seen: set[psutil.Process],
+    *,
+    term_seconds: float = TERM_SECONDS,
+    awaited: Container[int] = (),
+) -> Iterator[float]:
+    """`end` in steps, between which so many seconds are to pass; what was found is added to `seen`.
+
+    Those that are in `seen` before have had their SIGTERM.
+    """
     kill_at = time.monotonic() + term_seconds
     give_up_at = kill_at + KILL_SECONDS
     clear_looks = 0
@@ -99,11 +115,10 @@ def end(
             seen.add(process)
         clear_looks = 0 if found else clear_looks + 1
         if clear_looks < CLEAR_LOOKS:
-            time.sleep(SETTLE_SECONDS)
+            yield SETTLE_SECONDS
     for process in seen:
         if process.pid not in awaited:
             reap(process)
-    return len(seen)
 
 
 def signal_process(process: psutil.Process, number: int) -> None:

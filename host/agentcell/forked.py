@@ -1,0 +1,149 @@
+"""A cell that a fork server started, as the host sees it: through its report socket, whoever else is alive."""
+
+import errno
+import os
+import select
+import signal
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from io import FileIO
+
+import anyio
+
+from agentcell.spawn import UNSEEN, Child, Status
+from agentcell_protocol import cell
+from agentcell_protocol.forking import HURRY, Report, receive_report
+
+SWEEP_SECONDS = cell.TERM_SECONDS + cell.KILL_SECONDS + 1.0
+"""From a cell's death to giving up on the server's word that nothing of it is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a worker and the children it had waited for took; the memory is the largest single process's."""
+
+    max_rss_kb: int
+    cpu_seconds: float
+
+
+class ForkedChild(Child):
+    """A child of the fork server.
+
+    It may live longer than the server: then its death is still seen, but not how it died. Signals that come before
+    its pid is known are sent as soon as it is.
+    """
+
+    start = "fork"
+
+    def __init__(
+        self, report: socket.socket, explain: Callable[[], str], *, stdin: FileIO, stdout: FileIO, stderr: FileIO
+    ) -> None:
+        super().__init__(stdin=stdin, stdout=stdout, stderr=stderr)
+        self.spent: Spent | None = None
+        self._report = report
+        self._explain = explain
+        self._pid: int | None = None
+        self._pidfd: int | None = None
+        self._status: Status | None = None
+        self._pending: list[signal.Signals] = []
+        self._swept = 0
+        self._has_ended = False
+
+    @property
+    def pid(self) -> int | None:
+        """None until the cell has reported it."""
+        self._hear()
+        return self._pid
+
+    @property
+    def status(self) -> Status | None:
+        """How it ended; None while it lives."""
+        self._hear()
+        if self._status is None and self._has_ended and (self._pidfd is None or _has_died(self._pidfd)):
+            self._status = UNSEEN
+        return self._status
+
+    async def exited(self) -> Status:
+        """Wait for its death, whoever else holds its pipes."""
+        while (status := self.status) is None:
+            watched = self._pidfd if self._has_ended and self._pidfd is not None else self._report.fileno()
+            await anyio.wait_readable(watched)
+        return status
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal, if it lives."""
+        if self.status is not None:
+            return
+        if self._pidfd is None:
+            self._pending.append(number)
+        else:
+            _send(self._pidfd, number)
+
+    async def swept(self) -> int:
+        """Wait until the server has ended what the cell left, or is lost; how many processes that were."""
+        with anyio.move_on_after(SWEEP_SECONDS):
+            while not self._has_ended:
+                await anyio.wait_readable(self._report)
+                self._hear()
+        return self._swept
+
+    def hurry(self) -> None:
+        """Have the server kill it and what it left; one that is not yet forked never will be."""
+        with suppress(OSError):
+            self._report.send(HURRY, socket.MSG_DONTWAIT)
+
+    def close(self) -> None:
+        """Give back every descriptor; one that still lives is killed, by the server if there is one."""
+        if self.status is None:
+            self.send(signal.SIGKILL)
+            self.hurry()
+        super().close()
+        anyio.notify_closing(self._report)
+        self._report.close()
+        if self._pidfd is not None:
+            anyio.notify_closing(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = None
+
+    def _hear(self) -> None:
+        """Take what was reported by now."""
+        while not self._has_ended:
+            try:
+                report, descriptors = receive_report(self._report)
+            except BlockingIOError:
+                return
+            if report is None:
+                self._end()
+            else:
+                self._take(report, descriptors)
+
+    def _take(self, report: Report, descriptors: list[int]) -> None:
+        match report:
+            case {"pid": int(pid)} if descriptors:
+                self._pid, self._pidfd = pid, descriptors[0]
+                for number in self._pending:
+                    _send(self._pidfd, number)
+            case {"failed": int(number), "message": str(message)}:
+                self.failure = OSError(number, message)
+            case {"status": int(status), "max_rss_kb": int(memory), "cpu_seconds": float(seconds)}:
+                self._status, self.spent = status, Spent(memory, seconds)
+            case {"swept": int(count)}:
+                self._swept = count
+
+    def _end(self) -> None:
+        self._has_ended = True
+        if self._pidfd is None and self._status is None and self.failure is None:
+            self.failure = OSError(errno.EPIPE, self._explain())
+
+
+def _has_died(pidfd: int) -> bool:
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _send(pidfd: int, number: signal.Signals) -> None:
+    with suppress(OSError):
+        signal.pidfd_send_signal(pidfd, number)

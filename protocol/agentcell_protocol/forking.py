@@ -1,0 +1,75 @@
+"""What a host and its fork server say to each other: an order for each cell, and reports of how the cell does.
+
+The host sends one message per cell on the control socket, which carries five descriptors: the cell's ends of its
+three pipes and of its report socket, and a memory file with its surroundings. The report socket is the cell's own:
+the cell reports that it lives, or why it could not be prepared, and the server how it died and what it had left;
+the end of the socket says that nothing of it is left, or that the server is lost. Both are SOCK_SEQPACKET.
+"""
+
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import orjson
+
+ORDER_DESCRIPTORS = 5
+"""stdin, stdout, stderr, the report socket, the surroundings; in this order."""
+
+MESSAGE_BYTES = 4096
+"""The longest message: a marker, or a report with the text of an error."""
+
+HURRY = b"hurry"
+"""The host's only word on a report socket: kill the cell and whatever it left, at once."""
+
+CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+"""So that a descriptor that was sent is not passed on to whatever is executed. Linux only."""
+
+Report = Mapping[str, int | float | str]
+"""`pid` (with a pidfd); `failed` (an errno) and `message`; `status` (as `os.waitstatus_to_exitcode` has it),
+`max_rss_kb` and `cpu_seconds`; or `swept` (a number)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a cell is started with: its whole environment and its directory, as bytes."""
+
+    environment: Mapping[bytes, bytes]
+    directory: bytes
+
+
+def write_surroundings(environment: Mapping[str, str], directory: str) -> int:
+    """A memory file that holds them. Raises ValueError for what cannot be in an environment, OSError."""
+    pairs = [(os.fsencode(name), os.fsencode(value)) for name, value in environment.items()]
+    if any(not name or b"=" in name for name, _ in pairs):
+        raise ValueError("illegal environment variable name")
+    parts = [os.fsencode(directory), *(name + b"=" + value for name, value in pairs)]
+    if any(b"\0" in part for part in parts):
+        raise ValueError("embedded null byte")
+    fd = os.memfd_create("agentcell-surroundings")
+    with open(fd, "wb", closefd=False) as file:
+        file.write(b"\0".join(parts))
+    return fd
+
+
+def read_surroundings(fd: int) -> Surroundings:
+    """What `write_surroundings` wrote. Raises OSError."""
+    directory, *pairs = os.pread(fd, os.fstat(fd).st_size, 0).split(b"\0")
+    named = (pair.partition(b"=") for pair in pairs)
+    return Surroundings({name: value for name, _, value in named}, directory)
+
+
+def send_report(report: socket.socket, message: Report, descriptors: Sequence[int] = ()) -> None:
+    """Send it if it can be sent at once: nobody waits for a host that is slow, stopped or gone."""
+    with suppress(OSError):
+        socket.send_fds(report, [orjson.dumps(message)], list(descriptors), socket.MSG_DONTWAIT)
+
+
+def receive_report(report: socket.socket) -> tuple[Report | None, list[int]]:
+    """The next report and its descriptors; None at the end. Raises BlockingIOError when there is none yet."""
+    try:
+        data, descriptors, _, _ = socket.recv_fds(report, MESSAGE_BYTES, 1, socket.MSG_DONTWAIT | CLOSE_ON_EXEC)
+    except ConnectionError:
+        return None, []
+    return (orjson.loads(data) if data else None), descriptors
