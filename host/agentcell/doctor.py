@@ -18,10 +18,11 @@ from typing import Literal
 import anyio
 import psutil
 
-from agentcell.environment import CLOUDS, OFF, cell_environment
+from agentcell.environment import cell_environment
 from agentcell.limits import Limits
-from agentcell.rehearsal import rehearsal_environment
+from agentcell.offline.rehearsal import rehearsal
 from agentcell.signals import run_until_signalled
+from agentcell_protocol.credentials import credential_variables, login_file
 from agentcell_protocol.request import parse_request
 
 Grade = Literal["ok", "warning", "problem"]
@@ -50,9 +51,6 @@ ROOMY_MB = 1024
 CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 MIB = 1024 * 1024
-
-CREDENTIALS = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")
-"""Variables that hold one, in the order in which the CLI looks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +134,8 @@ def check_cli(cli: Path | None, environment: Mapping[str, str]) -> Finding:
 
 def check_credentials(environment: Mapping[str, str]) -> Finding:
     """Where credentials would come from: names, never values."""
-    sources = [switch for switch in CLOUDS if environment.get(switch, "").lower() not in OFF]
-    sources += [name for name in CREDENTIALS if environment.get(name)]
-    if (login := _login(environment)).is_file():
+    sources = list(credential_variables(environment))
+    if (login := login_file(environment)).is_file():
         sources.append(f"the login in {login}")
     if not sources:
         remedy = "set ANTHROPIC_API_KEY, or log in by calling claude; --offline needs none"
@@ -205,7 +202,7 @@ def check_state_directory(environment: Mapping[str, str]) -> Finding:
 
 def check_session(environment: Mapping[str, str]) -> Finding:
     """Whether a whole session runs, on a scripted model on this machine."""
-    with TemporaryDirectory(prefix="agentcell-doctor-") as project, rehearsal_environment(environment) as cell:
+    with TemporaryDirectory(prefix="agentcell-doctor-") as project, rehearsal(environment) as (_, cell):
         request = parse_request({**REHEARSAL, "project_dir": project})
         limits = Limits(max_execution_seconds=SESSION_SECONDS)
         result = anyio.run(run_until_signalled, request, limits, cell)
@@ -222,8 +219,3 @@ def _container_bytes() -> float:
         return int(CONTAINER_LIMIT.read_text())
     except (OSError, ValueError):  # no cgroup v2 here, or the word for no limit
         return inf
-
-
-def _login(environment: Mapping[str, str]) -> Path:
-    home = environment.get("HOME") or str(Path.home())
-    return Path(environment.get("CLAUDE_CONFIG_DIR") or Path(home) / ".claude") / ".credentials.json"

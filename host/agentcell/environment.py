@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
+from agentcell_protocol.credentials import is_switched_on
+
 PASSED = frozenset(
     {
         *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TERM", "TMPDIR"),
@@ -28,9 +30,6 @@ CLOUDS: Mapping[str, tuple[str, ...]] = {
     "CLAUDE_CODE_USE_FOUNDRY": ("CLAUDE_CODE_USE_FOUNDRY", "CLAUDE_CODE_SKIP_FOUNDRY_AUTH", "AZURE_"),
 }
 """The switch of a cloud, and the prefixes of what passes only when it is set."""
-
-OFF = frozenset({"", "0", "false", "no", "off"})
-"""Values with which a switch counts as not set."""
 
 ENCLOSING = frozenset(
     {
@@ -70,7 +69,7 @@ def inherited_environment(surrounding: Mapping[str, str]) -> dict[str, str]:
 
 
 def _cloud_prefixes(environment: Mapping[str, str]) -> list[str]:
-    switched_on = [prefixes for switch, prefixes in CLOUDS.items() if environment.get(switch, "").lower() not in OFF]
+    switched_on = [prefixes for switch, prefixes in CLOUDS.items() if is_switched_on(environment, switch)]
     return [prefix for prefixes in switched_on for prefix in prefixes]
 
 

@@ -14,15 +14,16 @@ from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, CLIJSONDecodeE
 
 from agentcell_protocol.codec import encode
 from agentcell_protocol.errors import SessionError
+from agentcell_protocol.masking import Mask
 from agentcell_protocol.result import Notice
 from agentcell_worker.agents.registry import agent_named
 from agentcell_worker.cli_process import CLOSE_SECONDS, CliProcess, cli_of, until
-from agentcell_worker.masking import Mask, Tail, write_stderr
 from agentcell_worker.options import outside, with_defaults
 from agentcell_worker.outcome import Seen, cli_ended
 from agentcell_worker.private_file import remove_private, write_private
 from agentcell_worker.sdk_errors import BROKEN, explain
 from agentcell_worker.sdk_log import SdkLogHandler
+from agentcell_worker.tail import Tail, write_stderr
 
 DRAIN_SECONDS = 10.0
 """Waited for background work when nobody says otherwise."""

@@ -15,6 +15,7 @@ from uuid import uuid4
 import anyio
 
 from agentcell_protocol import cell
+from agentcell_protocol.credentials import auth_notices, auth_source
 from agentcell_protocol.errors import Category, RequestError, SessionError, session_error
 from agentcell_protocol.exitcodes import exit_code
 from agentcell_protocol.intake import Intake
@@ -23,7 +24,6 @@ from agentcell_protocol.result import Notice, SessionResult, failed
 from agentcell_protocol.version import PROTOCOL, __version__
 from agentcell_worker import lifeline, stdio
 from agentcell_worker.agents.job import Job
-from agentcell_worker.credentials import auth_notices, auth_source
 from agentcell_worker.emit import Emitter
 from agentcell_worker.preflight import check_permissions, check_request
 from agentcell_worker.progress import Progress

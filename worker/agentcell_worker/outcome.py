@@ -4,9 +4,9 @@ import signal
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentcell_protocol.credentials import HINT
 from agentcell_protocol.errors import Category, SessionError, session_error
 from agentcell_protocol.result import Notice
-from agentcell_worker.credentials import HINT
 
 PARTIAL_CHARACTERS = 100_000
 """Kept of what a failed session had said; the end of it, where it was when it failed."""
@@ -217,7 +217,8 @@ def _turn_error(category: Category, turn: TurnEnd, seen: Seen) -> SessionError:
     told: dict[str, Any] = {name: value for name, value in details.items() if value is not None}
     match category:
         case Category.MAX_TURNS:
-            message = f"the session reached its limit of {seen.asked_max_turns or turn.num_turns} turns"
+            limit = seen.asked_max_turns or turn.num_turns
+            message = f"the session reached its limit of {limit} turn{'' if limit == 1 else 's'}"
             told |= {"num_turns": turn.num_turns, "max_turns": seen.asked_max_turns}
         case Category.MAX_BUDGET:
             message = f"the session reached its budget of {_dollars(seen)}"

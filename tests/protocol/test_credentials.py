@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentcell_worker.credentials import auth_notices, auth_source
+from agentcell_protocol.credentials import auth_notices, auth_source
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,7 @@ from agentcell_worker.credentials import auth_notices, auth_source
         ({}, None),
         ({"ANTHROPIC_API_KEY": ""}, None),
         ({"ANTHROPIC_API_KEY": "k"}, "ANTHROPIC_API_KEY"),
+        ({"ANTHROPIC_API_KEY": "k", "CLAUDE_CODE_USE_VERTEX": "0"}, "ANTHROPIC_API_KEY"),
         ({"ANTHROPIC_API_KEY": "k", "ANTHROPIC_AUTH_TOKEN": "t"}, "ANTHROPIC_AUTH_TOKEN"),
         ({"CLAUDE_CODE_OAUTH_TOKEN": "t"}, "CLAUDE_CODE_OAUTH_TOKEN"),
         ({"CLAUDE_CODE_USE_BEDROCK": "1", "ANTHROPIC_API_KEY": "k"}, "CLAUDE_CODE_USE_BEDROCK"),

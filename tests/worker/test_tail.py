@@ -1,6 +1,7 @@
 """Secrets do not get out."""
 
-from agentcell_worker.masking import TAIL_CHARACTERS, Mask, Tail
+from agentcell_protocol.masking import Mask
+from agentcell_worker.tail import TAIL_CHARACTERS, Tail
 
 
 def test_values_of_secret_variables_and_known_shapes_are_masked() -> None:

@@ -1,23 +1,11 @@
-"""Secrets kept out of what a worker says."""
+"""The last lines that the CLI wrote to stderr, without the secrets in them."""
 
 import os
-import re
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 STDERR = 2
-
-MASK = "[masked]"
-
-SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTHORIZATION", re.IGNORECASE)
-"""Names of environment variables whose values are secrets."""
-
-SECRET_SHAPE = re.compile(r"sk-ant-[A-Za-z0-9_\-]+")
-"""What is a secret wherever it stands."""
-
-SHORTEST = 6
-"""Characters in the shortest value that is masked; a shorter one would blank out ordinary words."""
 
 TAIL_CHARACTERS = 4_000
 """Kept of what the CLI wrote to stderr: a stack trace and what led to it."""
@@ -26,25 +14,6 @@ LINE_CHARACTERS = 1_000
 """Kept of one such line."""
 
 CUT = "…"
-
-
-class Mask:
-    """Replaces the secrets of some environments in a text."""
-
-    def __init__(self, *environments: Mapping[str, str]) -> None:
-        values = {
-            value
-            for environment in environments
-            for name, value in environment.items()
-            if SECRET_NAME.search(name) and len(value) >= SHORTEST
-        }
-        self._values = sorted(values, key=len, reverse=True)
-
-    def __call__(self, text: str) -> str:
-        """The text without its secrets."""
-        for value in self._values:
-            text = text.replace(value, MASK)
-        return SECRET_SHAPE.sub(MASK, text)
 
 
 class Tail:
