@@ -15,7 +15,7 @@ import pytest
 from tests.host.command_line import gate, started
 
 from agentcell.offline import offline_environment, offline_model
-from agentcell.rehearsal import ANSWER
+from agentcell.offline.rehearsal import ANSWER
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -61,11 +61,17 @@ def test_offline_a_message_is_answered_in_a_pipe(surrounding: dict[str, str], tm
     assert (ended.returncode, ended.stdout.decode(), ended.stderr) == (0, ANSWER + "\n", b"")
 
 
-def test_offline_with_json_the_result_is_whole(surrounding: dict[str, str], tmp_path: Path) -> None:
-    ended = run([SCRIPTS / "agentcell", "run", "--offline", "--json", "hi"], surrounding, tmp_path)
+def test_offline_a_session_looks_around_and_leaves_the_project_as_it_is(
+    surrounding: dict[str, str], tmp_path: Path
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    ended = run([SCRIPTS / "agentcell", "run", "--offline", "--json", "-C", "project", "hi"], surrounding, tmp_path)
     result = json.loads(ended.stdout)
     assert (ended.returncode, ended.stderr) == (0, b"")
-    assert (result["status"], result["response"], result["num_turns"]) == ("complete", ANSWER, 1)
+    assert (result["status"], result["response"], result["num_turns"]) == ("complete", ANSWER, 2)
+    assert (result["tool_calls"], result["permission_denials"]) == (1, [])
+    assert list(project.iterdir()) == []
     assert (result["swept_processes"], result["exit_code"]) == (0, 0)
 
 

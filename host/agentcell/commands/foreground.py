@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +17,6 @@ from agentcell.environment import cell_environment
 from agentcell.errors import request_error
 from agentcell.limits import Limits
 from agentcell.listener import OnEvent
-from agentcell.rehearsal import rehearsal_environment, rehearsed
 from agentcell.signals import run_until_signalled
 from agentcell_protocol.errors import Category, RequestError, SessionError
 from agentcell_protocol.exitcodes import ERROR, exit_code
@@ -46,10 +44,14 @@ def run_in_foreground(options: RunOptions) -> int:
 
 def _run(request: SessionRequest, limits: Limits, options: RunOptions, view: View) -> SessionResult:
     request = request.model_copy(update={"events": view.detail})
-    if options.offline:
-        request = rehearsed(request)
-    with _environment(options) as environment:
-        return anyio.run(run_until_signalled, request, limits, environment, _listener(view))
+    listener = _listener(view)
+    if not options.offline:
+        environment = cell_environment(os.environ, env=options.env, pass_env=options.pass_env)
+        return anyio.run(run_until_signalled, request, limits, environment, listener)
+    from agentcell.offline.rehearsal import rehearsal, rehearsed
+
+    with rehearsal(os.environ, env=options.env, pass_env=options.pass_env) as (_, environment):
+        return anyio.run(run_until_signalled, rehearsed(request), limits, environment, listener)
 
 
 def _listener(view: View) -> OnEvent | None:
@@ -61,12 +63,6 @@ def _listener(view: View) -> OnEvent | None:
         await anyio.to_thread.run_sync(view.on_event, event, abandon_on_cancel=True)
 
     return show
-
-
-def _environment(options: RunOptions) -> AbstractContextManager[dict[str, str]]:
-    if options.offline:
-        return rehearsal_environment(os.environ, env=options.env, pass_env=options.pass_env)
-    return nullcontext(cell_environment(os.environ, env=options.env, pass_env=options.pass_env))
 
 
 def _limits(members: object, timeout: float | None) -> Limits:

@@ -9,17 +9,19 @@ from tempfile import TemporaryDirectory
 from textwrap import indent
 from typing import Any
 
+import anyio
 import psutil
 from rich.console import Console
 from rich.text import Text
 
 from agentcell.limits import Limits
-from agentcell.offline.endpoint import Endpoint, ScriptSource, offline_model
-from agentcell.offline.environment import offline_environment
-from agentcell.run import run_session_sync
+from agentcell.offline.endpoint import Endpoint, ScriptSource
+from agentcell.offline.rehearsal import rehearsal
+from agentcell.signals import run_until_signalled
 from agentcell.terminal import tool_line
 from agentcell_protocol import cell
 from agentcell_protocol.exitcodes import ERROR, exit_code
+from agentcell_protocol.request import parse_request
 from agentcell_protocol.result import SessionResult
 
 SCRIPT = Path(__file__).with_name("demo.yaml")
@@ -27,7 +29,11 @@ SCRIPT = Path(__file__).with_name("demo.yaml")
 FILES = {"fruit.txt": "apple\npear\napple\nfig\npear\napple\n"}
 """The scratch project."""
 
-PROMPT = "Look around and count what you find."
+REQUEST = {
+    "session_name": "demo",
+    "agent_type": "coder",
+    "starting_message": "Look around and count what you find.",
+}
 
 LIMITS = Limits(max_execution_seconds=120)
 """It takes three seconds; a busy machine may need ten times that."""
@@ -39,36 +45,22 @@ INTERRUPTED = 130
 def main(script: ScriptSource = SCRIPT) -> int:
     """Run the demo; the exit code says whether its session succeeded and left nothing running."""
     console = Console(highlight=False, soft_wrap=True)
-    with TemporaryDirectory(prefix="agentcell-demo-") as folder, offline_model(script) as endpoint:
-        home, project = Path(folder, "home"), Path(folder, "project")
-        home.mkdir()
-        project.mkdir()
+    with TemporaryDirectory(prefix="agentcell-demo-") as folder, rehearsal(os.environ, script=script) as model:
+        project = Path(folder)
         for name, content in FILES.items():
             (project / name).write_text(content, "utf-8")
-        keep_only(offline_environment(endpoint, home))
-        return run_demo(endpoint, project, console)
+        return run_demo(*model, project, console)
 
 
-def keep_only(environment: Mapping[str, str]) -> None:
-    """Let this process, and so every cell it starts, have no other variables than these."""
-    os.environ.clear()
-    os.environ.update(environment)
-
-
-def run_demo(endpoint: Endpoint, project: Path, console: Console) -> int:
+def run_demo(endpoint: Endpoint, environment: dict[str, str], project: Path, console: Console) -> int:
     """Run the session and show what ran where, and what came of it; the exit code."""
     show = Show(console)
     console.print("[bold]One real agent session in a cell[/], on a scripted model: no key, no network, no cost.\n")
     show.fact("host", f"pid {os.getpid()}: this program, which also plays the model")
     show.fact("endpoint", f"{endpoint.url}: what the CLI takes for the API")
     show.fact("project", f"{project}: {', '.join(FILES)}")
-    request = {
-        "session_name": "demo",
-        "agent_type": "coder",
-        "project_dir": str(project),
-        "starting_message": PROMPT,
-    }
-    result = run_session_sync(request, limits=LIMITS, on_event=show.event)
+    request = parse_request({**REQUEST, "project_dir": project})
+    result = anyio.run(run_until_signalled, request, LIMITS, environment, show.event)
     clients = {request.headers.get("user-agent", "?").split(" ")[0] for request in endpoint.requests}
     console.print()
     show.fact("asked by", f"{', '.join(sorted(clients)) or 'nobody'}: {len(endpoint.requests)} requests for the model")

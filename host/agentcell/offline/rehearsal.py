@@ -5,33 +5,39 @@ from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 
 from agentcell.environment import inherited_environment
-from agentcell.offline import offline_environment, offline_model
-from agentcell.offline.endpoint import ScriptSource
+from agentcell.offline.endpoint import Endpoint, ScriptSource, offline_model
+from agentcell.offline.environment import offline_environment
 from agentcell_protocol.request import SessionRequest
 
 ANSWER = "This is a rehearsal: the answer comes from a script on this machine, no model was asked."
 
-SCRIPT: ScriptSource = {"turns": [{"text": ANSWER, "chunks": 12, "times": "always"}]}
+SCRIPT: ScriptSource = {
+    "turns": [
+        {"text": "I will look at what is here.", "tools": [{"name": "Glob", "input": {"pattern": "*"}}]},
+        {"text": ANSWER, "chunks": 12, "times": "always"},
+    ]
+}
+"""It looks around and answers, whatever is asked; it changes nothing."""
 
 AWAY_PREFIXES = ("ANTHROPIC_", "CLAUDE_", "AWS_", "GOOGLE_", "CLOUDSDK_", "AZURE_", "VERTEX_")
 """Variables that hold credentials or addresses of a model, or lead to them."""
 
 
 @contextmanager
-def rehearsal_environment(
+def rehearsal(
     surrounding: Mapping[str, str],
     *,
     env: Mapping[str, str] | None = None,
     pass_env: Iterable[str] = (),
     script: ScriptSource = SCRIPT,
-) -> Iterator[dict[str, str]]:
-    """A cell's environment for as long as the context lasts: a home of its own, and the endpoint that plays `script`.
+) -> Iterator[tuple[Endpoint, dict[str, str]]]:
+    """The endpoint that plays `script`, and a cell's environment with a home of its own, for as long as it lasts.
 
     `env`, and what `pass_env` names of the `surrounding` environment, are added, except for what leads to a model.
     """
     wanted = {name: surrounding[name] for name in pass_env if name in surrounding} | dict(env or {})
     with TemporaryDirectory(prefix="agentcell-rehearsal-") as home, offline_model(script) as endpoint:
-        yield {**inherited_environment(_kept(wanted)), **offline_environment(endpoint, home, surrounding)}
+        yield endpoint, {**inherited_environment(_kept(wanted)), **offline_environment(endpoint, home, surrounding)}
 
 
 def rehearsed(request: SessionRequest) -> SessionRequest:
