@@ -219,6 +219,12 @@ async def test_background_work_that_takes_too_long_is_reported(tmp_path: Path) -
     assert ran.trace.warnings[0].message == "background work was cut off: a long build"
 
 
+async def test_a_turn_that_tells_no_usage_counts_what_its_messages_used(tmp_path: Path) -> None:
+    spent = result(None, subtype="error_max_budget_usd", is_error=True, usage={"input_tokens": 0, "output_tokens": 0})
+    ran = await run(tmp_path, [*OPENING, said(text("half")), spent, *ENDING], max_budget_usd=0.1)
+    assert (ran.error, ran.usage["input_tokens"], ran.usage["output_tokens"]) == ((Category.MAX_BUDGET, "half"), 10, 1)
+
+
 async def test_what_was_denied_is_listed(tmp_path: Path) -> None:
     denied = system("permission_denied", tool_name="Write", tool_use_id="t1")
     both = [{"tool_name": "Write", "tool_use_id": "t1"}, {"tool_name": "Bash", "tool_use_id": "t2"}]

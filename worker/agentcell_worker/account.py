@@ -194,8 +194,9 @@ class _Usages:
         return self.total
 
     def ended(self, turn: TurnEnd) -> Usage:
+        told = Usage(**turn.usage)
+        self._ended += told if told != Usage() else self._under_way  # a turn that the budget ended tells none
         self._messages.clear()
-        self._ended += Usage(**turn.usage)
         self.num_turns += turn.num_turns
         self.cost_usd = turn.cost_usd if turn.cost_usd is not None else self.cost_usd
         self.last_turn = turn
@@ -203,4 +204,8 @@ class _Usages:
 
     @property
     def total(self) -> Usage:
-        return sum(self._messages.values(), self._ended)
+        return self._ended + self._under_way
+
+    @property
+    def _under_way(self) -> Usage:
+        return sum(self._messages.values(), Usage())
