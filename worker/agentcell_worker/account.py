@@ -10,7 +10,15 @@ from agentcell_protocol.result import Denial, Usage
 from agentcell_worker.outcome import FATAL_STATUSES, Seen, TurnEnd, failure, judge
 from agentcell_worker.progress import Progress
 from agentcell_worker.trace import Trace
-from agentcell_worker.translate import causes_a_turn, counts_of, events_of, is_spoken, task_change_of, turn_end_of
+from agentcell_worker.translate import (
+    api_error_of,
+    causes_a_turn,
+    counts_of,
+    events_of,
+    is_spoken,
+    task_change_of,
+    turn_end_of,
+)
 
 
 class Account:
@@ -55,8 +63,8 @@ class Account:
             self._is_in_turn, self._is_turn_owed = True, False
             self._answer.add(message)
         if type(message).__name__ == "AssistantMessage":
-            self._api_error = message.error or self._api_error
-            self._count(self._usage.seen(message.message_id, counts_of(message.usage)))
+            self._api_error = api_error_of(message) or self._api_error
+            self._count(self._usage.seen(str(message.message_id), counts_of(message.usage)))
         if (turn := turn_end_of(message)) is not None:
             self._end_turn(turn)
 

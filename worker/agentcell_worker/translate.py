@@ -12,6 +12,9 @@ SYNTHETIC = "<synthetic>"
 
 TERMINAL_TASK_STATUSES = frozenset({"completed", "failed", "stopped", "killed"})
 
+MAX_COUNT = 2**53
+"""The largest number that every reader of JSON takes for itself; the CLI counts nothing as far."""
+
 COUNTS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 Event = dict[str, Any]
@@ -28,37 +31,42 @@ def turn_end_of(message: Any) -> TurnEnd | None:
     if type(message).__name__ != "ResultMessage":
         return None
     return TurnEnd(
-        subtype=message.subtype,
-        is_error=message.is_error,
-        terminal_reason=message.terminal_reason,
-        http_status=message.api_error_status,
-        stop_reason=message.stop_reason,
-        text=message.result,
+        subtype=_text(message.subtype) or "",
+        is_error=bool(message.is_error),
+        terminal_reason=_text(message.terminal_reason),
+        http_status=_count(message.api_error_status) or None,
+        stop_reason=_text(message.stop_reason),
+        text=_text(message.result),
         structured_output=message.structured_output,
-        num_turns=message.num_turns,
-        cost_usd=message.total_cost_usd,
+        num_turns=_count(message.num_turns),
+        cost_usd=_amount(message.total_cost_usd),
         usage=counts_of(message.usage),
-        session_id=message.session_id,
+        session_id=_text(message.session_id),
         denials=tuple(_denials(message.permission_denials)),
-        errors=tuple(message.errors or ()),
+        errors=tuple(str(error) for error in _items(message.errors)),
         answers=_answers(message),
     )
+
+
+def api_error_of(message: Any) -> str | None:
+    """The CLI's name for the failed API call that an assistant message reports."""
+    return _text(message.error)
 
 
 def task_change_of(message: Any) -> tuple[str, str | None] | None:
     """The id of a background task that began or ended, with its description when it began."""
     match type(message).__name__:
         case "TaskStartedMessage":
-            return message.task_id, message.description
-        case "TaskNotificationMessage" | "TaskUpdatedMessage" if message.status in TERMINAL_TASK_STATUSES:
-            return message.task_id, None
+            return str(message.task_id), str(message.description)
+        case "TaskNotificationMessage" | "TaskUpdatedMessage" if str(message.status) in TERMINAL_TASK_STATUSES:
+            return str(message.task_id), None
         case _:
             return None
 
 
 def causes_a_turn(message: Any) -> bool:
     """Whether the end of a background task, as this message tells it, wakes the model; stopping one does not."""
-    return type(message).__name__ == "TaskNotificationMessage" or message.status in {"completed", "failed"}
+    return type(message).__name__ == "TaskNotificationMessage" or str(message.status) in {"completed", "failed"}
 
 
 def is_spoken(message: Any) -> bool:
@@ -67,22 +75,38 @@ def is_spoken(message: Any) -> bool:
     return is_assistant and message.model != SYNTHETIC and message.parent_tool_use_id is None
 
 
-def counts_of(usage: Mapping[str, Any] | None) -> dict[str, int]:
+def counts_of(usage: object) -> dict[str, int]:
     """The four token counts of a usage object; what is missing counts as none."""
-    return {name: _count((usage or {}).get(name)) for name in COUNTS}
+    counts = usage if isinstance(usage, Mapping) else {}
+    return {name: _count(counts.get(name)) for name in COUNTS}
 
 
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) else 0
+def _count(value: object) -> int:
+    """A count, none where the CLI has put something else; so it is with the types of all that it says."""
+    return value if isinstance(value, int) and 0 <= value <= MAX_COUNT else 0
+
+
+def _amount(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if abs(value) <= MAX_COUNT else None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _items(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _answers(message: Any) -> tuple[str, ...]:
-    ids = message.user_message_uuids or [message.user_message_uuid]
-    return tuple(uuid for uuid in ids if uuid is not None)
+    ids = _items(message.user_message_uuids) or [message.user_message_uuid]
+    return tuple(uuid for uuid in ids if isinstance(uuid, str))
 
 
 def _denials(denials: Any) -> list[tuple[str, str]]:
-    found = [denial for denial in denials or () if isinstance(denial, Mapping)]
+    found = [denial for denial in _items(denials) if isinstance(denial, Mapping)]
     return [(str(denial.get("tool_name", "")), str(denial.get("tool_use_id", ""))) for denial in found]
 
 
@@ -90,7 +114,13 @@ def _system(message: Any) -> list[Event]:
     data = message.data
     match message.subtype:
         case "init":
-            return [{"type": "session_started", "session_id": data.get("session_id"), "model": data.get("model")}]
+            return [
+                {
+                    "type": "session_started",
+                    "session_id": _text(data.get("session_id")),
+                    "model": _text(data.get("model")),
+                }
+            ]
         case "api_retry":
             return [_api_retry(data)]
         case "permission_denied":
@@ -105,9 +135,9 @@ def _api_retry(data: Mapping[str, Any]) -> Event:
         "type": "api_retry",
         "attempt": _count(data.get("attempt")),
         "max_retries": _count(data.get("max_retries")),
-        "delay_s": (data.get("retry_delay_ms") or 0) / 1000,
-        "http_status": data.get("error_status"),
-        "error": data.get("error"),
+        "delay_s": (_amount(data.get("retry_delay_ms")) or 0) / 1000,
+        "http_status": _count(data.get("error_status")) or None,
+        "error": _text(data.get("error")),
     }
 
 
@@ -116,7 +146,7 @@ def _assistant(message: Any) -> list[Event]:
     for block in message.content:
         match type(block).__name__:
             case "TextBlock" if is_spoken(message):
-                events.append({"type": "text", "text": block.text})
+                events.append({"type": "text", "text": _text(block.text) or ""})
             case "ToolUseBlock" | "ServerToolUseBlock":
                 events.append({"type": "tool_use", "id": block.id, "name": block.name, "input": block.input})
             case "ServerToolResultBlock":
@@ -143,8 +173,15 @@ def _size(content: Any) -> int:
             return 0
         case str():
             return len(content.encode("utf-8", "surrogatepass"))
+        case list():
+            return sum(map(_part_size, content))
         case _:
-            return sum(_size(part.get("text")) if part.get("type") == "text" else _encoded(part) for part in content)
+            return _encoded(content)
+
+
+def _part_size(part: Any) -> int:
+    is_text = isinstance(part, Mapping) and part.get("type") == "text"
+    return _size(part.get("text")) if is_text else _encoded(part)
 
 
 def _encoded(part: Any) -> int:
@@ -156,15 +193,19 @@ def _encoded(part: Any) -> int:
 
 def _stream(message: Any) -> list[Event]:
     """A piece of text; an empty one for a piece of anything else, so that its reader sees that the model works."""
-    delta = message.event.get("delta") or {}
-    if message.event.get("type") != "content_block_delta" or message.parent_tool_use_id is not None:
+    event = message.event if isinstance(message.event, Mapping) else {}
+    if event.get("type") != "content_block_delta" or message.parent_tool_use_id is not None:
         return []
-    return [{"type": "text_delta", "text": delta.get("text", "") if delta.get("type") == "text_delta" else ""}]
+    match event.get("delta"):
+        case {"type": "text_delta", "text": str(text)}:
+            return [{"type": "text_delta", "text": text}]
+        case _:
+            return [{"type": "text_delta", "text": ""}]
 
 
 def _rate_limit(message: Any) -> list[Event]:
     info = message.rate_limit_info
-    return [{"type": "rate_limit", "status": info.status, "resets_at": info.resets_at}]
+    return [{"type": "rate_limit", "status": _text(info.status) or "", "resets_at": _count(info.resets_at) or None}]
 
 
 _BY_CLASS: dict[str, Callable[[Any], list[Event]]] = {
