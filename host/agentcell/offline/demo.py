@@ -78,6 +78,8 @@ class Show:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._marker: str | None = None
+        self._worker = 0
+        self._cli: str | None = None
 
     def fact(self, name: str, value: str) -> None:
         """One line about what runs where."""
@@ -87,16 +89,22 @@ class Show:
         """One line for each event that shows something."""
         match event:
             case {"type": "hello", "pid": pid, "cli": cli}:
-                with suppress(psutil.Error):
-                    self._marker = psutil.Process(pid).environ().get(cell.MARKER)
-                self.fact("cell", f"pid {pid}: a worker process for this session alone, marker {self._marker}")
-                self.fact("CLI", f"{cli}")
+                self.fact("cell", f"pid {pid}: a worker process for this session alone")
+                self._worker, self._cli = pid, cli
             case {"type": "session_started", "session_id": session_id}:
+                self._meet_the_cli()
                 self.fact("session", f"{session_id}\n")
             case {"type": "text", "text": text}:
                 self._console.print(Text(f"  {text}"))
             case {"type": "tool_use"}:
                 self._console.print(Text(f"  • {tool_line(event)}", "magenta"))
+
+    def _meet_the_cli(self) -> None:
+        """What the cell executes has its marker in the environment; the worker itself may be a fork, which has not."""
+        for process in cell.descendants(self._worker)[:1]:
+            with suppress(psutil.Error):
+                self._marker = process.environ().get(cell.MARKER)
+            self.fact("CLI", f"pid {process.pid}: {self._cli}, marker {self._marker}")
 
     def file(self, path: Path) -> None:
         """A file that the session made, with its content."""
