@@ -16,7 +16,7 @@ from agentcell.forked import ForkedChild
 from agentcell.reap import in_thread
 from agentcell.spawn import WORKER, Child, Spawn, Start, start_cold
 from agentcell_protocol.cell import MARKER
-from agentcell_protocol.forking import write_surroundings
+from agentcell_protocol.forking import send_with, write_surroundings
 
 SERVER = (sys.executable, "-X", "utf8", "-P", "-m", "agentcell_worker.forkserver")
 """UTF-8 whatever the cells' locale is: the interpreter is theirs, too."""
@@ -97,7 +97,7 @@ class _Server:
             theirs.enter_context(reporter)
             sent = [stdin.theirs, stdout.theirs, stderr.theirs, reporter.fileno(), surroundings]
             marker = environment.get(MARKER, "-").encode()
-            socket.send_fds(self._control, [marker], sent, socket.MSG_DONTWAIT)
+            send_with(self._control, marker, sent)
             ours.pop_all()
             return ForkedChild(report, self.explain, stdin=stdin.ours, stdout=stdout.ours, stderr=stderr.ours)
 

@@ -8,6 +8,7 @@ the end of the socket says that nothing of it is left, or that the server is los
 
 import os
 import socket
+from array import array
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -63,13 +64,33 @@ def read_surroundings(fd: int) -> Surroundings:
 def send_report(report: socket.socket, message: Report, descriptors: Sequence[int] = ()) -> None:
     """Send it if it can be sent at once: nobody waits for a host that is slow, stopped or gone."""
     with suppress(OSError):
-        socket.send_fds(report, [orjson.dumps(message)], list(descriptors), socket.MSG_DONTWAIT)
+        send_with(report, orjson.dumps(message), descriptors)
 
 
 def receive_report(report: socket.socket) -> tuple[Report | None, list[int]]:
     """The next report and its descriptors; None at the end. Raises BlockingIOError when there is none yet."""
     try:
-        data, descriptors, _, _ = socket.recv_fds(report, MESSAGE_BYTES, 1, socket.MSG_DONTWAIT | CLOSE_ON_EXEC)
+        data, descriptors = receive_with(report, 1)
     except ConnectionError:
         return None, []
     return (orjson.loads(data) if data else None), descriptors
+
+
+# In place of socket.send_fds and socket.recv_fds, which drop their flags (Python 3.11 to 3.13): they would block.
+
+
+def send_with(sock: socket.socket, data: bytes, descriptors: Sequence[int]) -> None:
+    """Send a message and descriptors at once. Raises BlockingIOError when there is no room, OSError."""
+    ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", descriptors))] if descriptors else []
+    sock.sendmsg([data], ancillary, socket.MSG_DONTWAIT)
+
+
+def receive_with(sock: socket.socket, most: int) -> tuple[bytes, list[int]]:
+    """The next message and its descriptors, not inherited. Raises BlockingIOError when there is none yet, OSError."""
+    descriptors = array("i")
+    room = socket.CMSG_LEN(most * descriptors.itemsize)
+    data, ancillary, _, _ = sock.recvmsg(MESSAGE_BYTES, room, socket.MSG_DONTWAIT | CLOSE_ON_EXEC)
+    for level, kind, sent in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            descriptors.frombytes(sent[: len(sent) - len(sent) % descriptors.itemsize])
+    return data, list(descriptors)

@@ -17,7 +17,7 @@ from math import inf
 from selectors import EVENT_READ, PollSelector
 
 from agentcell_protocol import cell
-from agentcell_protocol.forking import CLOSE_ON_EXEC, MESSAGE_BYTES, ORDER_DESCRIPTORS, send_report
+from agentcell_protocol.forking import MESSAGE_BYTES, ORDER_DESCRIPTORS, receive_with, send_report
 from agentcell_worker import forked
 from agentcell_worker.agents.registry import AGENT_TYPES
 from agentcell_worker.cells import Cell, Cells
@@ -40,17 +40,17 @@ END_SECONDS = 15.0
 
 def main() -> None:
     """Serve cells that run the worker."""
+    serve(load())
+
+
+def load() -> CellMain:
+    """The worker's main, with all that it will import imported."""
     from agentcell_worker.main import main as worker_main  # noqa: PLC0415 - a server of other cells does not need it
 
-    preload(*(agent.flow for agent in AGENT_TYPES.values()), *LOADED_LATE)
-    serve(partial(worker_main, start="fork"))
-
-
-def preload(*modules: str) -> None:
-    """Import them; one that is missing is missed by the cell that needs it, which can say so."""
-    for name in modules:
-        with suppress(ImportError):
+    for name in (*(agent.flow for agent in AGENT_TYPES.values()), *LOADED_LATE):
+        with suppress(ImportError):  # the cell that needs it misses it again, and can say so
             import_module(name)
+    return partial(worker_main, start="fork")
 
 
 def serve(cell_main: CellMain) -> None:
@@ -127,8 +127,7 @@ class _Server:
         if self._is_ending:
             return
         try:
-            flags = socket.MSG_DONTWAIT | CLOSE_ON_EXEC
-            marker, fds, _, _ = socket.recv_fds(self._control, MESSAGE_BYTES, ORDER_DESCRIPTORS, flags)
+            marker, fds = receive_with(self._control, ORDER_DESCRIPTORS)
         except BlockingIOError:
             return
         except ConnectionError:
