@@ -2,12 +2,12 @@
 
 heard     ended by            →  the result
 result    itself                 as the worker gave it; an exit code that does not fit it: a warning
-result    a limit                `cancelled`: the limit's timeout; anything else: kept, a warning
+result    a limit                `cancelled`, a CLI that was killed: the limit's error; anything else: kept, a warning
 result    a stop                 `cancelled`: with the reason of the stop; anything else: kept
 result    lingering after it     kept, a warning
 outcome   itself, lingering      kept, a warning that names the odd end
 outcome   a limit, a stop        as with a result
-neither   a limit                timeout
+neither   a limit                timeout, memory_limit or limit_exceeded
 neither   a stop                 cancelled, or host_lost
 neither   a signal               crashed
 neither   an exit code           protocol when its lines were no messages, otherwise crashed
@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from signal import Signals
 from typing import Any, Literal
 
+from agentcell.causes import Cause, Exceeded, Limited, Lingered, Stopped
+from agentcell.overrun import is_our_doing, limit_error, limit_name, limit_text
 from agentcell.record import Record
 from agentcell.spawn import UNSEEN, Status
 from agentcell.stop import HOST_LOST
@@ -26,36 +28,6 @@ from agentcell_protocol.exitcodes import exit_code
 from agentcell_protocol.request import SessionRequest
 from agentcell_protocol.result import Attempt, Notice, SessionResult, failed
 
-LIMIT_NAMES = {"startup": "startup_seconds", "idle": "idle_seconds", "wall": "max_execution_seconds"}
-"""The value of `details.limit` → the limit's own name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limited:
-    """The host enforced a limit, given in seconds."""
-
-    limit: Literal["startup", "idle", "wall"]
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Stopped:
-    """Somebody cancelled the session: the name of a signal, or `HOST_LOST`."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Lingered:
-    """The worker was ended because it lived on for `seconds` after its result or its outcome."""
-
-    after: Literal["result", "outcome"]
-    seconds: float
-
-
-Cause = Limited | Stopped | Lingered
-"""Why the host ended a cell; None where the cell ended by itself."""
-
 
 @dataclass(frozen=True, slots=True)
 class Ending:
@@ -63,6 +35,7 @@ class Ending:
 
     `status` is an exit code or minus a signal's number, None if it could not be ended, `UNSEEN` if nobody was told.
     `execution_time` is in seconds, `swept` counts the strays the host ended, `mask` takes secrets out of a text.
+    `violated` names the limits that were passed and that end no session, `notices` say more of them.
     """
 
     record: Record
@@ -73,6 +46,9 @@ class Ending:
     swept: int = 0
     start: Literal["fork", "cold"] = "cold"
     mask: Callable[[str], str] = str
+    peak_memory_mb: float | None = None
+    notices: tuple[Notice, ...] = ()
+    violated: tuple[str, ...] = ()
 
 
 def decide(request: SessionRequest, ending: Ending) -> SessionResult:
@@ -85,9 +61,10 @@ def decide(request: SessionRequest, ending: Ending) -> SessionResult:
             "model": result.model or ending.record.model,
             "warnings": [*result.warnings, *_warnings(ending)],
             "swept_processes": result.swept_processes + ending.swept,
-            "violated_limits": _violated(ending.cause),
+            "violated_limits": [*ending.violated, *_violated(ending.cause)],
             "exit_code": _exit_code(ending.status),
             "signal": _signal(ending.status),
+            "peak_memory_mb": ending.peak_memory_mb,
             "stderr_tail": ending.stderr_tail,
             "start": ending.start,
         }
@@ -125,13 +102,13 @@ def cancelled(reason: str, **known: Any) -> SessionError:
 
 
 def _from_heard(heard: SessionResult, ending: Ending) -> SessionResult:
-    """The worker said how the session ended: believe it, but for a `cancelled` that was our own doing."""
-    if heard.error is None or heard.error.category is not Category.CANCELLED:
+    """The worker said how the session ended: believe it, but for an error that was our own doing."""
+    if heard.error is None:
         return heard
     match ending.cause:
-        case Limited() as limited:
-            error = _timed_out(limited, partial_response=heard.error.partial_response)
-        case Stopped(reason):
+        case (Limited() | Exceeded()) as overrun if is_our_doing(overrun, heard.error):
+            error = _overrun(overrun, ending, partial_response=heard.error.partial_response)
+        case Stopped(reason) if heard.error.category is Category.CANCELLED:
             error = cancelled(reason, partial_response=heard.error.partial_response, hint=heard.error.hint)
         case _:
             return heard
@@ -143,8 +120,8 @@ def _from_nothing(request: SessionRequest, ending: Ending) -> SessionResult:
     record = ending.record
     known: dict[str, Any] = {"partial_response": str(record.text) or None, **_details(ending)}
     match ending.cause:
-        case Limited() as limited:
-            error = _timed_out(limited, **known)
+        case (Limited() | Exceeded()) as overrun:
+            error = _overrun(overrun, ending, **known)
         case Stopped(reason):
             error = cancelled(reason, **known)
         case _:
@@ -179,12 +156,9 @@ def _died(ending: Ending, known: dict[str, Any]) -> SessionError:
     return session_error(Category.CRASHED, message, hint=hint, **known)
 
 
-def _timed_out(cause: Limited, **known: Any) -> SessionError:
-    name = LIMIT_NAMES[cause.limit]
-    what = "the session had not started" if cause.limit == "startup" else "the session had not ended"
-    message = f"{what} after {cause.seconds:g} s ({name})"
-    hint = f"give it more time with {name}" if cause.limit != "startup" else None
-    return session_error(Category.TIMEOUT, message, hint=hint, **{**known, "limit": cause.limit})
+def _overrun(cause: Limited | Exceeded, ending: Ending, **known: Any) -> SessionError:
+    peak = {"peak_memory_mb": ending.peak_memory_mb} if isinstance(cause, Exceeded) else {}
+    return limit_error(cause, **known, **peak)
 
 
 def _details(ending: Ending) -> dict[str, Any]:
@@ -192,12 +166,13 @@ def _details(ending: Ending) -> dict[str, Any]:
         "signal": _signal(ending.status),
         "exit_code": _exit_code(ending.status),
         "last_event": ending.record.last_event,
+        "killed_by_host": ending.cause is not None,
     }
     return {name: value for name, value in seen.items() if value is not None}
 
 
 def _warnings(ending: Ending) -> list[Notice]:
-    candidates = (_odd_end(ending), _odd_lines(ending), _not_gone(ending))
+    candidates = (*ending.notices, _odd_end(ending), _odd_lines(ending), _not_gone(ending))
     return [notice for notice in candidates if notice is not None]
 
 
@@ -205,10 +180,9 @@ def _odd_end(ending: Ending) -> Notice | None:
     heard = ending.record.result or ending.record.outcome
     if heard is None:
         return None
-    has_said_cancelled = heard.error is not None and heard.error.category is Category.CANCELLED
     match ending.cause:
-        case Limited(limit, seconds) if not has_said_cancelled:
-            text = f"{LIMIT_NAMES[limit]} ({seconds:g} s) was reached when the session had ended, during clean-up"
+        case (Limited() | Exceeded()) as overrun if heard.error is None or not is_our_doing(overrun, heard.error):
+            text = f"{limit_text(overrun)} was reached when the session had ended, during clean-up"
             return Notice(code="limit_in_cleanup", message=text)
         case Lingered(after, seconds):
             text = f"the worker still ran {seconds:g} s after its {after} and was ended"
@@ -239,7 +213,7 @@ def _first_problem(ending: Ending) -> str:
 
 
 def _violated(cause: Cause | None) -> list[str]:
-    return [LIMIT_NAMES[cause.limit]] if isinstance(cause, Limited) else []
+    return [limit_name(cause)] if isinstance(cause, Limited | Exceeded) else []
 
 
 def _exit_code(status: Status | None) -> int | None:

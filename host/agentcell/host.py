@@ -14,6 +14,7 @@ from agentcell.errors import HostClosedError
 from agentcell.forkserver import starting
 from agentcell.limits import Limits
 from agentcell.listener import OnEvent
+from agentcell.meter import Meter
 from agentcell.run import Request, checked, run_attempt
 from agentcell.spawn import WORKER, Spawn, Start
 from agentcell.stop import Stop
@@ -41,6 +42,7 @@ class Host:
         self._starting = partial(starting, start, command=worker_command)
         self._lifetime = AsyncExitStack()
         self._spawn: Spawn | None = None
+        self._meter = Meter()
         self._limiter: anyio.CapacityLimiter | None = None
         self._stops: set[Stop] = set()
         self._ended = anyio.Event()
@@ -92,7 +94,13 @@ class Host:
         self._stops.add(stop)
         try:
             return await run_attempt(
-                request, limits, environment=environment, on_event=on_event, stop=stop, spawn=self._spawn
+                request,
+                limits,
+                environment=environment,
+                on_event=on_event,
+                stop=stop,
+                spawn=self._spawn,
+                meter=self._meter,
             )
         finally:
             self._stops.discard(stop)

@@ -8,9 +8,6 @@ from typing import Any
 
 from agentcell_protocol.errors import RequestError
 
-ENFORCED = frozenset({"startup_seconds", "max_execution_seconds", "drain_seconds"})
-"""The limits that end or shape a session today; asking for another gets a warning."""
-
 MAY_BE_ZERO = frozenset({"drain_seconds"})
 """Zero is a meaning of its own here: nothing is waited for."""
 
@@ -20,8 +17,10 @@ class Limits:
     """What a session may take; None is no limit. Raises ValueError, which names the limit.
 
     `startup_seconds` ends when the session has started, `idle_seconds` is silence while no tool runs,
-    `max_execution_seconds` the whole of it, `drain_seconds` the wait for background work. Memory is the resident
-    size of the whole tree; `max_cpu_percent` only warns.
+    `max_execution_seconds` the whole of it, `drain_seconds` the wait for background work. All others count what the
+    worker, the CLI and everything below them take together: memory is resident, in units of 1,048,576 bytes, CPU
+    seconds are of user and system, output is what comes through the worker's stdout and stderr. `max_cpu_percent`,
+    of all cores over ten seconds, only warns.
     """
 
     startup_seconds: float = 120.0
@@ -54,14 +53,6 @@ class Limits:
         except ValueError as invalid:
             name, _, reason = str(invalid).partition(" ")
             raise RequestError(f"limits.{name}", reason, "give another value, or leave it out") from None
-
-    def not_enforced(self) -> list[str]:
-        """The names of limits that were asked for and that nothing enforces yet."""
-        return [
-            field.name
-            for field in fields(self)
-            if field.name not in ENFORCED and getattr(self, field.name) not in (None, field.default)
-        ]
 
 
 def _check(name: str, value: Any, annotation: str) -> None:

@@ -17,6 +17,7 @@ from agentcell.errors import RunningLoopError, request_error
 from agentcell.forkserver import starting
 from agentcell.limits import Limits
 from agentcell.listener import Listener, OnEvent
+from agentcell.meter import Meter
 from agentcell.reap import in_thread, sweep
 from agentcell.record import Record
 from agentcell.result_file import write_result_file
@@ -24,14 +25,15 @@ from agentcell.scratch import VARIABLES, remove, scratch
 from agentcell.spawn import Child, Spawn
 from agentcell.stop import Stop
 from agentcell.supervise import Supervision
-from agentcell_protocol.cell import DRAIN_SECONDS, MARKER, new_marker
+from agentcell.timers import inner_timers
+from agentcell_protocol.cell import MARKER, new_marker
 from agentcell_protocol.codec import encode
 from agentcell_protocol.errors import RequestError
 from agentcell_protocol.events import Detail
 from agentcell_protocol.framing import LINE_LIMIT
 from agentcell_protocol.masking import Mask
 from agentcell_protocol.request import SessionRequest, parse_request
-from agentcell_protocol.result import Notice, SessionResult
+from agentcell_protocol.result import SessionResult
 
 Request = SessionRequest | Mapping[str, Any]
 
@@ -79,21 +81,22 @@ async def run_attempt(
     on_event: OnEvent | None = None,
     stop: Stop | None = None,
     spawn: Spawn | None = None,
+    meter: Meter | None = None,
 ) -> SessionResult:
     """Run the session once in a cell with this environment; `stop` cancels it and still gets its result.
 
-    Without a `spawn` it is a fork of a server that lives no longer. Raises RequestError for a request too long for
-    its line, and whatever `on_event` raises.
+    Without a `spawn` it is a fork of a server that lives no longer; sessions of one event loop may share a `meter`.
+    Raises RequestError for a request too long for its line, and whatever `on_event` raises.
     """
     stop = stop or Stop()
-    line = request_line(request, on_event)
+    line = request_line(request, on_event, limits)
     if stop.reason is not None:
         result = not_started(request, cancelled(stop.reason))
     else:
         listener = Listener(on_event, _heard(request))
         async with starting() if spawn is None else nullcontext(spawn) as start_cell:
-            result = await _Cell(request, limits, environment, listener, stop, start_cell).run(line)
-    result = _with_notices(result, _not_enforced(limits))
+            cell = _Cell(request, limits, environment, listener, stop, start_cell, meter or Meter())
+            result = await cell.run(line)
     return await write_result_file(request, result)
 
 
@@ -104,10 +107,10 @@ def checked(result: SessionResult) -> SessionResult:
     return result
 
 
-def request_line(request: SessionRequest, on_event: OnEvent | None) -> bytes:
+def request_line(request: SessionRequest, on_event: OnEvent | None, limits: Limits) -> bytes:
     """The request as its worker gets it: with the events the host needs, and stdin as its lifeline."""
     wants_all = on_event is not None and request.events == "full"
-    detail: Detail = "full" if wants_all else "summary"
+    detail: Detail = "full" if wants_all or limits.idle_seconds is not None else "summary"
     line = encode({**request.model_dump(exclude_defaults=True), "events": detail, "lifeline": True})
     if len(line) > LINE_LIMIT:
         reason = f"is {len(line)} bytes long as a line, the limit is {LINE_LIMIT}"
@@ -130,6 +133,7 @@ class _Cell:
     listener: Listener
     stop: Stop
     spawn: Spawn
+    meter: Meter
     marker: str = field(default_factory=new_marker)
     began: float = field(default_factory=time.monotonic)
 
@@ -143,7 +147,7 @@ class _Cell:
                 return spawn_failed(self.request, problem)
             lifetime.callback(child.close)
             record = Record(self.request.session_name, self.request.identity)
-            supervision = Supervision(child, record, self.listener, self.limits, self.stop)
+            supervision = Supervision(child, record, self.listener, self.limits, self.stop, meter=self.meter)
             swept = await self._supervise(supervision, child, line, directory)
             if child.failure is not None and supervision.cause is None:
                 return spawn_failed(self.request, child.failure)
@@ -153,7 +157,7 @@ class _Cell:
 
     def _start(self, directory: Path) -> Child:
         private = dict.fromkeys(VARIABLES, str(directory))
-        settings = {MARKER: self.marker, DRAIN_SECONDS: str(self.limits.drain_seconds)}
+        settings = {MARKER: self.marker, **inner_timers(self.limits)}
         return self.spawn({**self.environment, **private, **settings}, self.request.project_dir)
 
     async def _supervise(self, supervision: Supervision, child: Child, line: bytes, directory: Path) -> int:
@@ -169,6 +173,7 @@ class _Cell:
 
     def _ending(self, supervision: Supervision, child: Child, swept: int) -> Ending:
         mask = Mask(self.environment, self.request.env or {})
+        gauge = supervision.gauge
         return Ending(
             record=supervision.record,
             status=child.status,
@@ -178,18 +183,10 @@ class _Cell:
             swept=swept,
             start=child.start,
             mask=mask,
+            peak_memory_mb=gauge.peak_memory_mb and round(gauge.peak_memory_mb, 1),
+            notices=tuple(gauge.notices),
+            violated=tuple(gauge.violated),
         )
-
-
-def _not_enforced(limits: Limits) -> list[Notice]:
-    return [
-        Notice(code="limit_not_enforced", message=f"{name} is not enforced by this version")
-        for name in limits.not_enforced()
-    ]
-
-
-def _with_notices(result: SessionResult, notices: list[Notice]) -> SessionResult:
-    return result.model_copy(update={"warnings": [*result.warnings, *notices]}) if notices else result
 
 
 def _is_in_loop() -> bool:

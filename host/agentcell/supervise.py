@@ -2,14 +2,18 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
+from math import inf
 from signal import SIGKILL
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from agentcell.attempt import Cause, Limited, Lingered, Stopped
+from agentcell.causes import Cause, Exceeded, Limited, Lingered, Stopped
+from agentcell.gauge import Gauge
+from agentcell.idle import Silence, until_idle
 from agentcell.limits import Limits
 from agentcell.listener import Listener
+from agentcell.meter import Meter
 from agentcell.reap import end_worker
 from agentcell.record import Record
 from agentcell.spawn import Child
@@ -36,19 +40,25 @@ LAST_LINES_SECONDS = 1.0
 class Supervision:
     """Watches a child for as long as it lives.
 
-    Afterwards `cause` says why the host ended it (None: it ended by itself), `below` what was left below it, and
-    `record` and `tail` hold what it said.
+    Afterwards `cause` says why the host ended it (None: it ended by itself), `below` what was left below it,
+    `record` and `tail` hold what it said, and `gauge` what it took.
     """
 
-    def __init__(self, child: Child, record: Record, listener: Listener, limits: Limits, stop: Stop) -> None:
+    def __init__(
+        self, child: Child, record: Record, listener: Listener, limits: Limits, stop: Stop, *, meter: Meter
+    ) -> None:
         self.cause: Cause | None = None
         self.below: list[psutil.Process] = []
         self.record = record
         self.tail = Tail()
+        self.gauge = Gauge(lambda: child.pid, limits)
         self._child = child
         self._listener = listener
         self._limits = limits
         self._stop = stop
+        self._meter = meter
+        self._silence = Silence(limits.idle_seconds or inf)
+        self._output_bytes = 0
         self._over = anyio.Event()
         self._exited = anyio.Event()
         self._started = anyio.Event()
@@ -63,7 +73,10 @@ class Supervision:
         async with anyio.create_task_group() as tasks:
             for work in (partial(self._send, line), self._hear_stdout, self._keep_stderr, self._see_exit):
                 tasks.start_soon(self._shielded, work)
-            for watch in (self._watch_start, self._watch_wall, self._watch_stop, self._watch_close):
+            for watch in (
+                *(self._watch_start, self._watch_idle, self._watch_wall),
+                *(self._watch_spending, self._watch_stop, self._watch_close),
+            ):
                 tasks.start_soon(watch)
             try:
                 await self._over.wait()
@@ -88,6 +101,7 @@ class Supervision:
     async def _hear_stdout(self) -> None:
         framer = LineFramer()
         while chunk := await self._child.stdout.read():
+            self._count_output(chunk)
             for line in framer.push(chunk):
                 await self._tell(self.record.hear(line))
         for line in framer.finish():
@@ -97,7 +111,9 @@ class Supervision:
     async def _tell(self, event: dict[str, Any] | None) -> None:
         self._note_progress()
         if event is not None:
+            self._silence.suspend()
             await self._listener.deliver(event)
+            self._silence.hear(event, anyio.current_time())
             if self._listener.failure is not None:
                 self._over.set()
 
@@ -111,6 +127,7 @@ class Supervision:
 
     async def _keep_stderr(self) -> None:
         while chunk := await self._child.stderr.read():
+            self._count_output(chunk)
             self.tail.add(chunk)
         self._tail_kept.set()
 
@@ -127,9 +144,17 @@ class Supervision:
             return
         self._end(Limited("startup", self._limits.startup_seconds))
 
+    async def _watch_idle(self) -> None:
+        if self._limits.idle_seconds is not None:
+            await until_idle(self._silence, self._limits.idle_seconds)
+            self._end(Limited("idle", self._limits.idle_seconds))
+
     async def _watch_wall(self) -> None:
         await anyio.sleep(self._limits.max_execution_seconds)
         self._end(Limited("wall", self._limits.max_execution_seconds))
+
+    async def _watch_spending(self) -> None:
+        await self._meter.watch(self.gauge, self._end)
 
     async def _watch_stop(self) -> None:
         await self._stop.requested.wait()
@@ -146,6 +171,12 @@ class Supervision:
             return
         await anyio.sleep(EXIT_SECONDS)
         self._end(Lingered("result", EXIT_SECONDS))
+
+    def _count_output(self, chunk: bytes) -> None:
+        self._output_bytes += len(chunk)
+        limit = self._limits.max_output_bytes
+        if limit is not None and self._output_bytes > limit:
+            self._end(Exceeded("max_output_bytes", limit, self._output_bytes))
 
     def _end(self, cause: Cause) -> None:
         if self._exited.is_set():

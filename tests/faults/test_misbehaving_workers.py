@@ -30,7 +30,10 @@ async def test_garbage_before_the_result_is_counted_and_named(room: Room) -> Non
 async def test_garbage_instead_of_a_result_breaks_the_protocol(room: Room) -> None:
     result = await room.run("speaks_nonsense")
     assert result.error is not None
-    assert (result.error.category, result.error.details) == (Category.PROTOCOL, {"exit_code": 0})
+    assert (result.error.category, result.error.details) == (
+        Category.PROTOCOL,
+        {"exit_code": 0, "killed_by_host": False},
+    )
     assert "All done!" in result.response
 
 
@@ -44,7 +47,7 @@ async def test_forged_results_are_not_believed(room: Room) -> None:
 async def test_a_death_in_the_middle_of_a_line_names_the_signal_and_keeps_what_was_said(room: Room, name: str) -> None:
     response = f"the worker was killed by {name} in the middle of a line; its last event was text"
     assert told(await room.run("dies_in_a_line", name)) == CRASHED(
-        response=response, end=name, details={"signal": name, "last_event": "text"}
+        response=response, end=name, details={"signal": name, "last_event": "text", "killed_by_host": False}
     )
 
 
@@ -53,7 +56,7 @@ async def test_an_exit_without_a_result_is_a_crash(room: Room, code: int) -> Non
     assert told(await room.run("exits_silently", str(code))) == CRASHED(
         response=f"the worker exited with {code} without a result; its last event was text",
         end=code,
-        details={"exit_code": code, "last_event": "text"},
+        details={"exit_code": code, "last_event": "text", "killed_by_host": False},
     )
 
 
@@ -112,7 +115,7 @@ async def test_a_worker_that_ignores_sigterm_is_killed_after_its_grace(
         category=Category.CANCELLED,
         partial="half",
         end="SIGKILL",
-        details={"signal": "SIGTERM", "last_event": "text"},
+        details={"signal": "SIGTERM", "last_event": "text", "killed_by_host": True},
     )
 
 
@@ -134,7 +137,7 @@ async def test_a_worker_that_does_not_start_its_session_meets_the_startup_limit(
         response="the session had not started after 0.3 s (startup_seconds)",
         category=Category.TIMEOUT,
         end="SIGTERM",
-        details={"signal": "SIGTERM", "limit": "startup"},
+        details={"signal": "SIGTERM", "killed_by_host": True, "limit": "startup"},
         violated=("startup_seconds",),
     )
 
@@ -148,7 +151,7 @@ async def test_a_worker_that_falls_silent_meets_the_wall_limit_with_all_it_had_s
         category=Category.TIMEOUT,
         partial="half",
         end="SIGTERM",
-        details={"signal": "SIGTERM", "last_event": "usage", "limit": "wall"},
+        details={"signal": "SIGTERM", "last_event": "usage", "killed_by_host": True, "limit": "wall"},
         violated=("max_execution_seconds",),
     )
     assert (result.session_id, result.model) == ("s", "m")

@@ -5,17 +5,8 @@ from typing import Any
 
 import pytest
 
-from agentcell.attempt import (
-    Cause,
-    Ending,
-    Limited,
-    Lingered,
-    Stopped,
-    as_attempt,
-    decide,
-    not_started,
-    spawn_failed,
-)
+from agentcell.attempt import Ending, as_attempt, decide, not_started, spawn_failed
+from agentcell.causes import Cause, Limited, Lingered, Stopped
 from agentcell.record import Record
 from agentcell.stop import HOST_LOST
 from agentcell_protocol.codec import encode
@@ -161,6 +152,7 @@ def test_a_limit_without_a_word_from_the_worker_is_a_timeout_with_what_was_heard
         partial_response="half",
         signal="SIGKILL",
         last_event="usage",
+        killed_by_host=True,
         limit="wall",
     )
     expected = died(error, record=record, signal="SIGKILL", violated_limits=["max_execution_seconds"])
@@ -170,7 +162,7 @@ def test_a_limit_without_a_word_from_the_worker_is_a_timeout_with_what_was_heard
 
 def test_a_session_that_never_started_may_be_tried_again() -> None:
     text = "the session had not started after 120 s (startup_seconds)"
-    error = session_error(Category.TIMEOUT, text, signal="SIGTERM", limit="startup")
+    error = session_error(Category.TIMEOUT, text, signal="SIGTERM", killed_by_host=True, limit="startup")
     expected = died(error, record=heard(), signal="SIGTERM", violated_limits=["startup_seconds"])
     assert end(heard(), -15, Limited("startup", 120.0)) == expected
     assert error.retryable
@@ -179,7 +171,7 @@ def test_a_session_that_never_started_may_be_tried_again() -> None:
 def test_a_stop_without_a_word_from_the_worker_is_cancelled() -> None:
     text = "the session was cancelled by SIGHUP"
     error = session_error(Category.CANCELLED, text, last_event=None, signal="SIGHUP")
-    error = error.model_copy(update={"details": {"signal": "SIGHUP"}})
+    error = error.model_copy(update={"details": {"signal": "SIGHUP", "killed_by_host": True}})
     assert end(heard(), -15, Stopped("SIGHUP")) == died(error, record=heard(), signal="SIGTERM")
 
 
@@ -192,12 +184,15 @@ def test_a_killed_worker_has_crashed_and_the_signal_is_named() -> None:
         partial_response="half",
         signal="SIGKILL",
         last_event="text",
+        killed_by_host=False,
     )
     assert end(record, -9) == died(error, record=record, signal="SIGKILL")
 
 
 def test_a_worker_that_exits_without_a_result_has_crashed() -> None:
-    error = session_error(Category.CRASHED, "the worker exited with 0 without a result", exit_code=0)
+    error = session_error(
+        Category.CRASHED, "the worker exited with 0 without a result", exit_code=0, killed_by_host=False
+    )
     assert end(heard(), 0) == died(error, record=heard(), exit_code=0)
 
 
@@ -205,7 +200,10 @@ def test_a_worker_that_dies_in_the_middle_of_a_line_has_crashed() -> None:
     record = heard()
     record.hear_rest(b'{"type": "resu')
     error = session_error(
-        Category.CRASHED, "the worker was killed by SIGSEGV in the middle of a line", signal="SIGSEGV"
+        Category.CRASHED,
+        "the worker was killed by SIGSEGV in the middle of a line",
+        signal="SIGSEGV",
+        killed_by_host=False,
     )
     assert end(record, -11) == died(error, record=record, signal="SIGSEGV")
 
@@ -223,7 +221,10 @@ def test_a_worker_whose_lines_are_no_messages_breaks_the_protocol() -> None:
 def test_a_worker_that_speaks_nonsense_and_is_killed_has_crashed() -> None:
     result = end(heard(b"Hello!"), -6)
     assert result.error is not None
-    assert (result.error.category, result.error.details) == (Category.CRASHED, {"signal": "SIGABRT"})
+    assert (result.error.category, result.error.details) == (
+        Category.CRASHED,
+        {"signal": "SIGABRT", "killed_by_host": False},
+    )
 
 
 def test_a_worker_that_cannot_be_ended_is_named() -> None:

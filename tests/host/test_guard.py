@@ -186,12 +186,6 @@ def test_limits_in_the_line_are_enforced(guard: Guard) -> None:
     assert code == 124
 
 
-def test_limits_that_nothing_enforces_yet_are_named(guard: Guard) -> None:
-    lines, _ = guard.answer("answers_then_exits", "0", limits={"max_memory_mb": 100})
-    text = "max_memory_mb is not enforced by this version"
-    assert lines[0]["warnings"] == [{"code": "limit_not_enforced", "message": text}]
-
-
 def test_a_second_line_is_ignored_with_a_warning(guard: Guard) -> None:
     lines, code = guard.answer("answers_then_exits", "0", line=request() + request())
     assert [notice["code"] for notice in lines[0]["warnings"]] == ["later_lines"]

@@ -65,9 +65,3 @@ def test_a_wrong_member_is_refused_by_name(members: object, member: str, reason:
 def test_a_mapping_gives_limits() -> None:
     assert Limits.from_mapping({"max_execution_seconds": 5}) == Limits(max_execution_seconds=5)
     assert Limits.from_mapping(None) == Limits()
-
-
-def test_limits_that_are_asked_for_and_not_enforced_are_known() -> None:
-    asked = Limits(max_execution_seconds=5, idle_seconds=3, max_memory_mb=100, max_cpu_percent=None)
-    assert asked.not_enforced() == ["idle_seconds", "max_memory_mb"]
-    assert Limits().not_enforced() == []

@@ -1,0 +1,53 @@
+"""Telling silence from work: a session is idle when nothing is heard of it and no tool of it runs."""
+
+from collections.abc import Mapping
+from math import inf
+from typing import Any
+
+import anyio
+
+
+class Silence:
+    """Hears a session's events; `ends_at` is when its silence will have lasted `seconds`, if it goes on.
+
+    Nothing is silence before the session has started or after its outcome is known, nor while its listener takes
+    its time: `suspend` before that, `hear` after. A wait that the session announced, before it asks the API again,
+    is none either.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.ends_at = inf
+        self._seconds = seconds
+        self._tools: set[str] = set()
+        self._has_started = False
+
+    def suspend(self) -> None:
+        """No silence until the next event."""
+        self.ends_at = inf
+
+    def hear(self, event: Mapping[str, Any], now: float) -> None:
+        """Take an event that came `now`, in seconds of any one clock."""
+        kind, announced = event.get("type"), 0.0
+        match kind:
+            case "session_started":
+                self._has_started = True
+            case "outcome":
+                self._has_started = False
+            case "tool_use":
+                self._tools.add(str(event.get("id")))
+            case "tool_result":
+                self._tools.discard(str(event.get("id")))
+            case "api_retry":
+                announced = _seconds(event.get("delay_s"))
+        is_expected = not self._has_started or self._tools
+        self.ends_at = inf if is_expected else now + announced + self._seconds
+
+
+async def until_idle(silence: Silence, seconds: float) -> None:
+    """Return once the silence has lasted so long."""
+    while (left := silence.ends_at - anyio.current_time()) > 0:  # noqa: ASYNC110 - a clock
+        await anyio.sleep(min(left, seconds))  # silence that begins meanwhile ends later than this
+
+
+def _seconds(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
