@@ -13,6 +13,9 @@ MAX_NAME = 200
 REFUSED = "agentcell"
 """The type of a validation error that brings its own reason and remedy."""
 
+OWN_PREFIX = "AGENTCELL_"
+"""Begins the names of the variables that a cell is made and found with."""
+
 Phase = Literal["planning", "coding", "validation"]
 PermissionMode = Literal["default", "acceptEdits", "plan", "bypassPermissions", "dontAsk", "auto"]
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
@@ -59,6 +62,8 @@ def _variables(value: dict[str, str]) -> dict[str, str]:
     for name, content in value.items():
         if not name or "=" in name or "\0" in name + content:
             raise _refuse(f"cannot set {name[:40]!r}", "give names without '=', and no NUL characters")
+        if name.startswith(OWN_PREFIX):  # what is left of a cell is found by its marker
+            raise _refuse(f"cannot set {name[:40]!r}", f"leave out {OWN_PREFIX}…: these variables are the cell's own")
     return value
 
 

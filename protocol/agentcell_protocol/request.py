@@ -137,7 +137,7 @@ def parse_request(data: object, *, base: Path | None = None) -> SessionRequest:
         request = SessionRequest.model_validate(dict(data))
     except ValidationError as invalid:
         raise _translate(invalid.errors(include_url=False)[0]) from None
-    request = _with_absolute_paths(request, str(base or Path.cwd()))
+    request = _with_absolute_paths(request, base)
     _check(request)
     return request
 
@@ -180,7 +180,7 @@ def _shown(value: object) -> str:
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "…"
 
 
-def _with_absolute_paths(request: SessionRequest, base: str) -> SessionRequest:
+def _with_absolute_paths(request: SessionRequest, base: Path | None) -> SessionRequest:
     paths: dict[str, Any] = {
         member: _absolute(base, value)
         for member in ("project_dir", "spec_dir", "agents_dir", "result_file")
@@ -194,8 +194,17 @@ def _with_absolute_paths(request: SessionRequest, base: str) -> SessionRequest:
     return request.model_copy(update=paths)
 
 
-def _absolute(base: str, path: str) -> str:
-    return str(Path(base, os.path.expanduser(path)))  # noqa: PTH111 - pathlib raises for an unknown user
+def _absolute(base: Path | None, path: str) -> str:
+    location = Path(os.path.expanduser(path))  # noqa: PTH111 - pathlib raises for an unknown user
+    return str(location if location.is_absolute() else (base or _working_directory()) / location)
+
+
+def _working_directory() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        reason = "has a relative path, and the working directory has been removed"
+        raise RequestError(None, reason, "give absolute paths, or start in a directory that exists") from None
 
 
 def _check(request: SessionRequest) -> None:
@@ -204,6 +213,8 @@ def _check(request: SessionRequest) -> None:
         raise RequestError(
             "project_dir", f"{request.project_dir} is not a directory", "name the directory the agent works in"
         )
+    if request.result_file is not None and os.path.isdir(request.result_file):  # noqa: PTH112 - as above
+        raise RequestError("result_file", f"{request.result_file} is a directory", "name a file, which need not exist")
     if request.session_id is not None and request.resume is not None:
         raise RequestError("session_id", "is given with resume", "leave one out: a resumed session keeps its id")
     if request.output_schema is not None and (size := len(encode(request.output_schema))) > MAX_SCHEMA:

@@ -107,6 +107,26 @@ def test_a_project_directory_that_cannot_be_is_refused_by_name(directory: str, t
     assert reason.endswith("is not a directory")
 
 
+@pytest.mark.parametrize("file", ["/", ".", "file/.."])
+def test_a_result_file_that_is_a_directory_is_refused_before_anything_is_spent(file: str, tmp_path: Path) -> None:
+    (tmp_path / "file").mkdir()
+    member, reason, remedy = refusal(minimal(result_file=file), tmp_path)
+    assert (member, remedy) == ("result_file", "name a file, which need not exist")
+    assert reason.endswith("is a directory")
+
+
+def test_where_the_working_directory_is_gone_only_absolute_paths_lead_somewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert parse_request(minimal(project_dir=str(tmp_path))).project_dir == str(tmp_path)
+    member, reason, _ = refusal(minimal(project_dir="."))
+    assert (member, reason) == (None, "has a relative path, and the working directory has been removed")
+
+
 @pytest.mark.parametrize("member", ["project_dir", "spec_dir", "model", "cli_path"])
 def test_half_a_character_is_refused_where_the_system_could_not_take_it(member: str) -> None:
     expected = (member, "holds half a character (a lone surrogate)", "give valid Unicode")

@@ -140,6 +140,52 @@ def test_a_result_says_how_its_turn_ended() -> None:
     assert turn_end_of(object()) is None
 
 
+@pytest.mark.parametrize("odd", [5, -1, 2.5, 10**400, float("nan"), "x", True, ["x"], {"a": 1}, None])
+def test_what_a_result_says_in_another_type_counts_as_not_said(odd: Any) -> None:
+    turn = turn_end_of(
+        ResultMessage(
+            subtype=odd,
+            duration_ms=odd,
+            duration_api_ms=odd,
+            is_error=odd,
+            num_turns=odd,
+            session_id=odd,
+            stop_reason=odd,
+            total_cost_usd=odd,
+            usage=odd,
+            result=odd,
+            permission_denials=odd,
+            errors=odd,
+            terminal_reason=odd,
+            api_error_status=odd,
+            user_message_uuid=odd,
+            user_message_uuids=odd,
+        )
+    )
+    assert turn is not None
+    texts = (turn.subtype, turn.stop_reason, turn.text, turn.terminal_reason, turn.session_id, *turn.answers)
+    counts = (turn.num_turns, turn.http_status, *turn.usage.values(), *counts_of({"input_tokens": odd}).values())
+    assert all(isinstance(text, str | None) for text in texts)
+    assert all(count is None or 0 <= count <= 2**53 for count in counts)
+    assert turn.cost_usd is None or abs(turn.cost_usd) < 6
+
+
+@pytest.mark.parametrize("odd", [5, -1, 10**400, "x", ["x"], {"a": 1}, None])
+def test_messages_in_which_everything_is_of_another_type_are_still_read(odd: Any) -> None:
+    messages = [
+        system("init", session_id=odd, model=odd),
+        system("api_retry", attempt=odd, max_retries=odd, retry_delay_ms=odd, error_status=odd, error=odd),
+        UserMessage(content=[ToolResultBlock("t1", odd), ToolResultBlock("t2", [odd, {"type": "text", "text": odd}])]),
+        AssistantMessage(content=[TextBlock(odd)], model="m"),
+        StreamEvent("u", "s", odd),
+        StreamEvent("u", "s", {"type": "content_block_delta", "delta": odd}),
+        StreamEvent("u", "s", {"type": "content_block_delta", "delta": {"type": "text_delta", "text": odd}}),
+        RateLimitEvent(RateLimitInfo(status=odd, resets_at=odd), "u", "s"),
+    ]
+    types = [event["type"] for message in messages for event in events_of(message)]
+    assert types[:5] == ["session_started", "api_retry", "tool_result", "tool_result", "text"]
+
+
 @pytest.mark.parametrize(
     ("message", "change"),
     [
