@@ -9,12 +9,15 @@ from tests.e2e.scenes import Played, Scene, play
 
 from agentcell import RequestError, run_session
 from agentcell.offline import offline_environment, offline_model
+from agentcell_protocol.errors import Category
 from agentcell_worker.client import create_client
 from agentcell_worker.session import run_agent_session
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 BOUND_SECONDS = 120
+
+MIB = 1024 * 1024
 
 ID = "11111111-1111-4111-8111-111111111111"
 
@@ -36,10 +39,14 @@ def test_prompts_reach_the_model_verbatim(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "secret.txt").write_text(HIDDEN)
 
     async def converse() -> list[str]:
+        answers = []
         client = create_client(tmp_path, None, None)
         with anyio.fail_after(BOUND_SECONDS):
             async with client:
-                return [(await run_agent_session(client, prompt, None))[1] for prompt in PROMPTS]
+                for prompt in PROMPTS:
+                    _, response, *_ = await run_agent_session(client, prompt, None)
+                    answers.append(response)
+        return answers
 
     turns = [{"text": f"Answer {number}."} for number in range(len(PROMPTS))]
     with offline_model({"turns": turns}) as endpoint:
@@ -83,14 +90,18 @@ def _surround(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]) -> N
 
 LONG = {
     "system prompt of 129 KiB": Scene([{"text": "Read."}], {"system_prompt": "r" * 129 * 1024}),
-    "system prompt of 1 MiB": Scene([{"text": "Read."}], {"system_prompt": "r" * 1024 * 1024}),
-    "message of 20 MiB": Scene([{"text": "Read."}], message="m" * 20 * 1024 * 1024),
+    "system prompt of 1 MiB": Scene([{"text": "Read."}], {"system_prompt": "r" * MIB}),
+    "message of 20 MiB": Scene(
+        [{"text": "Read."}], message="m" * 20 * MIB, env={"CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE": "1000000000"}
+    ),
 }
+
+TOO_LONG = {"too long": Scene([{"text": "Read."}], message="m" * 20 * MIB)}
 
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Played]:
-    return play(LONG, tmp_path_factory.mktemp("prompts"))
+    return play(LONG | TOO_LONG, tmp_path_factory.mktemp("prompts"))
 
 
 @pytest.mark.parametrize("name", LONG)
@@ -99,6 +110,12 @@ def test_a_long_prompt_reaches_the_model_whole(played: dict[str, Played], name: 
     parts = [*scene.members.values(), f"{scene.message} [{name}]"]
     assert (ended.result.status, ended.result.response) == ("complete", "Read.")
     assert ended.requests[0].prompt == "\n\n".join(parts)
+
+
+def test_a_prompt_that_no_model_can_take_is_named(played: dict[str, Played]) -> None:
+    ended = played["too long"]
+    assert (ended.error.category, ended.error.retryable) == (Category.CONTEXT_OVERFLOW, False)
+    assert ended.requests == []
 
 
 @pytest.mark.parametrize("message", ["", " \n\t"])

@@ -41,6 +41,7 @@ def test_what_the_agent_says_decides_nothing(words: str) -> None:
         ({"terminal_reason": "budget_exhausted", "is_error": True}, Category.MAX_BUDGET),
         ({"subtype": "error_max_structured_output_retries", "is_error": True}, Category.STRUCTURED_OUTPUT),
         ({"terminal_reason": "prompt_too_long", "is_error": True}, Category.CONTEXT_OVERFLOW),
+        ({"terminal_reason": "blocking_limit", "is_error": True}, Category.CONTEXT_OVERFLOW),
         ({"terminal_reason": "image_error", "is_error": True, "http_status": 413}, Category.INVALID_REQUEST),
         ({"terminal_reason": "aborted_tools", "is_error": True}, Category.CLI_FAILED),
         ({"stop_reason": "refusal"}, Category.REFUSAL),

@@ -70,6 +70,7 @@ _BY_TERMINAL_REASON = {
     "max_turns": Category.MAX_TURNS,
     "budget_exhausted": Category.MAX_BUDGET,
     "prompt_too_long": Category.CONTEXT_OVERFLOW,
+    "blocking_limit": Category.CONTEXT_OVERFLOW,
     "image_error": Category.INVALID_REQUEST,
     "aborted_streaming": Category.CLI_FAILED,
     "aborted_tools": Category.CLI_FAILED,
