@@ -63,9 +63,10 @@ class Meter:
     def _look(self) -> None:
         now = anyio.current_time()
         began = time.perf_counter()
-        trees = self._table.look([gauge.pid for gauge in self._gauges if gauge.pid is not None], now)
-        for gauge in self._gauges:
-            gauge.read([] if gauge.pid is None else trees[gauge.pid], now)
+        pids = [gauge.pid for gauge in self._gauges]  # asked once: one may become known at any time
+        trees = self._table.look([pid for pid in pids if pid is not None], now)
+        for gauge, pid in zip(self._gauges, pids, strict=True):
+            gauge.read([] if pid is None else trees[pid], now)
         self._looks += 1
         patience = min((gauge.patience() for gauge in self._gauges), default=QUICKEST_SECONDS)
         self._due = now + max(patience, REST * (time.perf_counter() - began))
