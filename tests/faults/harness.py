@@ -1,14 +1,17 @@
 """Runs the misbehaving workers in place of the real one."""
 
+import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
+from tests.faults import forking
 
+from agentcell.forkserver import ForkServer
 from agentcell.limits import Limits
 from agentcell.listener import OnEvent
 from agentcell.run import run_attempt
@@ -34,15 +37,34 @@ def spawner(worker: str, *argv: str) -> Spawn:
     return partial(start_cold, command=command(worker, *argv))
 
 
+class ForkedWorkers:
+    """Starts misbehaving workers as forks of a server that has nothing of the SDK."""
+
+    def __init__(self) -> None:
+        self.server = ForkServer((sys.executable, "-P", str(forking.__file__)))
+
+    def spawner(self, worker: str, *argv: str) -> Spawn:
+        return self._runs(str(WORKERS / f"{worker}.py"), *argv)
+
+    def program(self, text: str) -> Spawn:
+        return self._runs("-c", text)
+
+    def _runs(self, *argv: str) -> Spawn:
+        named = {forking.ARGV: json.dumps(argv)}
+        return lambda environment, directory: self.server.spawn({**environment, **named}, directory)
+
+
 @dataclass(frozen=True)
 class Room:
     """A directory to run in, and the environment that leads nowhere else."""
 
     path: Path
+    spawner: Callable[..., Spawn] = spawner
 
     @property
     def environment(self) -> dict[str, str]:
-        return {"PATH": "/usr/bin:/bin", "HOME": str(self.path), "TMPDIR": str(self.path), "ANTHROPIC_API_KEY": KEY}
+        places = {"HOME": str(self.path), "TMPDIR": str(self.path), "XDG_STATE_HOME": str(self.path.parent / "state")}
+        return {"PATH": "/usr/bin:/bin", **places, "ANTHROPIC_API_KEY": KEY}
 
     def request(self, **members: Any) -> SessionRequest:
         known = {"session_name": "a", "agent_type": "coder", "project_dir": str(self.path), "starting_message": "hi"}
@@ -64,7 +86,7 @@ class Room:
                 environment=self.environment,
                 on_event=on_event,
                 stop=stop,
-                spawn=spawner(worker, *argv),
+                spawn=self.spawner(worker, *argv),
             )
 
 

@@ -18,9 +18,13 @@ from agentcell_protocol.result import Usage
 
 pytestmark = pytest.mark.anyio
 
+either_start = pytest.mark.parametrize("room", ["fork", "cold"], indirect=True)
+"""Workers are forked; these tests are done with those that start afresh as well."""
+
 CRASHED = partial(Told, status="error", category=Category.CRASHED, partial="half")
 
 
+@either_start
 async def test_garbage_before_the_result_is_counted_and_named(room: Room) -> None:
     result = await room.run("prints_garbage")
     assert told(result) == Told(warnings=("protocol",))
@@ -37,12 +41,14 @@ async def test_garbage_instead_of_a_result_breaks_the_protocol(room: Room) -> No
     assert "All done!" in result.response
 
 
+@either_start
 async def test_forged_results_are_not_believed(room: Room) -> None:
     result = await room.run("forges_results")
     assert told(result) == Told(warnings=("protocol",))
     assert result.warnings[0].message.startswith("3 lines on the worker's stdout could not be used: ")
 
 
+@either_start
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGSEGV"])
 async def test_a_death_in_the_middle_of_a_line_names_the_signal_and_keeps_what_was_said(room: Room, name: str) -> None:
     response = f"the worker was killed by {name} in the middle of a line; its last event was text"
@@ -51,6 +57,7 @@ async def test_a_death_in_the_middle_of_a_line_names_the_signal_and_keeps_what_w
     )
 
 
+@either_start
 @pytest.mark.parametrize("code", [0, 7])
 async def test_an_exit_without_a_result_is_a_crash(room: Room, code: int) -> None:
     assert told(await room.run("exits_silently", str(code))) == CRASHED(
@@ -80,17 +87,20 @@ async def test_the_end_of_stderr_is_kept_marked_as_cut_and_masked(room: Room) ->
     assert KEY not in tail
 
 
+@either_start
 async def test_the_last_words_of_a_worker_are_read_to_their_end(room: Room) -> None:
     result = await room.run("dies_with_a_traceback")
     assert (result.error and result.error.category, result.exit_code) == (Category.CRASHED, 1)
     assert str(result.stderr_tail).endswith(" the very end\n")
 
 
+@either_start
 async def test_a_grandchild_that_holds_the_pipes_delays_nothing_and_is_swept(room: Room) -> None:
     with anyio.fail_after(10):
         assert told(await room.run("leaves_a_grandchild")) == Told(swept=1)
 
 
+@either_start
 async def test_a_grandchild_of_a_killed_worker_is_swept(room: Room) -> None:
     result = await room.run("leaves_a_grandchild", "die")
     assert (result.signal, result.swept_processes) == ("SIGKILL", 1)
@@ -119,6 +129,7 @@ async def test_a_worker_that_ignores_sigterm_is_killed_after_its_grace(
     )
 
 
+@either_start
 async def test_a_second_stop_kills_at_once(room: Room) -> None:
     stop = Stop()
     with anyio.fail_after(reap.GRACE_SECONDS - 1):
@@ -173,12 +184,14 @@ async def test_a_worker_that_answers_a_limit_with_its_result_keeps_all_but_the_c
     assert (result.usage, result.cost_usd) == (Usage(input_tokens=7), 0.5)
 
 
+@either_start
 async def test_a_success_wins_over_an_odd_exit_code(room: Room) -> None:
     result = await room.run("answers_then_exits", "3")
     assert told(result) == Told(end=3, warnings=("odd_exit",))
     assert result.warnings[0].message == "the worker gave its result and then exited with 3"
 
 
+@either_start
 async def test_a_worker_that_lives_on_after_its_result_is_ended(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervise, "EXIT_SECONDS", 0.2)
     assert told(await room.run("answers_then_hangs")) == Told(end="SIGTERM", warnings=("worker_lingered",))
@@ -190,6 +203,7 @@ async def test_a_worker_that_never_ends_its_clean_up_is_ended(room: Room, monkey
     assert told(result) == Told(end="SIGTERM", warnings=("worker_lingered",))
 
 
+@either_start
 async def test_an_outcome_survives_the_death_of_its_worker(room: Room) -> None:
     assert told(await room.run("knows_its_outcome_and_dies")) == Told(end="SIGKILL", warnings=("odd_exit",))
 

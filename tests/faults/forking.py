@@ -1,0 +1,27 @@
+"""A fork server whose cells run what each one's environment names, in place of the worker."""
+
+import json
+import os
+import runpy
+import sys
+from pathlib import Path
+
+from agentcell_worker.forkserver import serve
+
+ARGV = "TEST_CELL_ARGV"
+"""JSON: `["-c", program]`, or a script and its arguments."""
+
+
+def main() -> int:
+    program, *argv = json.loads(os.environ.pop(ARGV))
+    if program == "-c":
+        exec(argv[0], {"__name__": "__main__"})
+    else:
+        sys.argv = [program, *argv]
+        sys.path.insert(0, str(Path(program).parent))
+        runpy.run_path(program, run_name="__main__")
+    return 0
+
+
+if __name__ == "__main__":
+    serve(main)
