@@ -10,6 +10,8 @@ from agentcell.offline.script import ApiError, Turn
 
 TURN: dict[str, Any] = {"text": "hi"}
 
+A_MAPPING = "it should be a mapping"
+
 
 def test_a_script_is_read_from_yaml_from_json_and_from_a_dict(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("turns:\n  - {text: hi, tools: [{name: Read, input: {file_path: a}}]}\n")
@@ -49,9 +51,28 @@ def test_a_script_without_anything_has_no_turns() -> None:
             "is not known here",
             "did you mean text?",
         ),
-        ({"turns": [{"qqq": "hi"}]}, "script.turns[0].qqq", "is not known here", "leave it out"),
+        (
+            {"turns": [{"error": {"status": 401, "qqq": "hi"}}]},
+            "script.turns[0].error.qqq",
+            "is not known here",
+            "give some of status, type, message, headers, or leave it out",
+        ),
+        (
+            {"sessions": [{"match": "a", "status": 401, "turns": [TURN]}]},
+            "script.sessions[0].status",
+            "is not known here",
+            "give some of match, session, turns, or leave it out",
+        ),
+        ({"turns": [TURN, {"tools": ["Read"]}]}, "script.turns[1].tools[0]", "'Read' is not allowed here", A_MAPPING),
+        ({"turns": [{"error": 401}]}, "script.turns[0].error", "401 is not allowed here", A_MAPPING),
+        (
+            {"turns": [{"times": 0}]},
+            "script.turns[0].times",
+            "0 is not allowed here",
+            "it should be greater than or equal to 1",
+        ),
         ({"turns": [TURN, {"tools": [{}]}]}, "script.turns[1].tools[0].name", "is missing", "add it"),
-        ({"turns": [{"text": 5}]}, "script.turns[0].text", "5 is not allowed here", "it should be a valid list"),
+        ({"turns": [{"text": 5}]}, "script.turns[0].text", "5 is not allowed here", "it should be a list"),
         (
             {"turns": [{"delay": -1}]},
             "script.turns[0].delay",

@@ -158,11 +158,25 @@ class Script(_Part):
     turns: list[Turn] = []
 
 
-MEMBERS = sorted({name for part in _Part.__subclasses__() for name in part.model_fields})
-"""Everything that can stand in a script."""
+PARTS: Mapping[str, type[_Part]] = {
+    "script": Script,
+    "sessions": Conversation,
+    "turns": Turn,
+    "tools": ToolCall,
+    "error": ApiError,
+    "usage": TokenUsage,
+}
+"""What stands at a place, by the last name of the place."""
 
 REASONS = {"extra_forbidden": "is not known here", "missing": "is missing"}
 """In place of pydantic's words, by the kind of its error."""
+
+KINDS = {
+    "model_type": "it should be a mapping",
+    "dict_type": "it should be a mapping",
+    "list_type": "it should be a list",
+}
+"""What to do about a value of another kind, in place of pydantic's words, by the kind of its error."""
 
 REMEDIES = {
     "is missing": "add it",
@@ -192,7 +206,8 @@ def _read(path: Path) -> Any:
         text = path.read_text("utf-8")
         data = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
     except (OSError, UnicodeDecodeError) as unreadable:
-        raise ScriptError(str(path), f"cannot be read: {unreadable}", "name a YAML or JSON file") from None
+        why = getattr(unreadable, "strerror", None) or unreadable
+        raise ScriptError(str(path), f"cannot be read: {why}", "name a YAML or JSON file") from None
     except (yaml.YAMLError, json.JSONDecodeError) as invalid:
         raise ScriptError(str(path), f"is not valid: {invalid}", "correct it at that line") from None
     if not isinstance(data, Mapping):
@@ -201,14 +216,22 @@ def _read(path: Path) -> Any:
 
 
 def _translate(error: ErrorDetails) -> ScriptError:
-    place = "script"
-    for part in error["loc"]:
-        place += f"[{part}]" if isinstance(part, int) else f".{part}"
+    """The error in our words; pydantic adds to a place which of two types it tried there."""
+    names = [part for part in error["loc"] if part != "constrained-int"]
+    place = "script" + "".join(f"[{name}]" if isinstance(name, int) else f".{name}" for name in names)
     reason = REASONS.get(error["type"]) or error["msg"].removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
-        close = get_close_matches(str(error["loc"][-1]), MEMBERS, n=1)
-        return ScriptError(place, reason, f"did you mean {close[0]}?" if close else "leave it out")
+        return ScriptError(place, reason, _meant(names))
     for beginning, remedy in REMEDIES.items():
         if reason.startswith(beginning):
             return ScriptError(place, reason, remedy)
-    return ScriptError(place, f"{error['input']!r:.60} is not allowed here", "it " + reason.removeprefix("Input "))
+    remedy = KINDS.get(error["type"]) or "it " + reason.removeprefix("Input ")
+    return ScriptError(place, f"{error['input']!r:.60} is not allowed here", remedy)
+
+
+def _meant(names: list[int | str]) -> str:
+    """What to do about the last of these names, which is no member of the part it stands in."""
+    *above, name = ["script", *(name for name in names if isinstance(name, str))]
+    members = PARTS[above[-1]].model_fields
+    close = get_close_matches(name, members, n=1)
+    return f"did you mean {close[0]}?" if close else f"give some of {', '.join(members)}, or leave it out"
