@@ -103,7 +103,12 @@ class _Parser(ArgumentParser):
 
 
 def _parser() -> ArgumentParser:
-    parser = _Parser(prog="agentcell-worker", allow_abbrev=False, description="Run one agent session; print one line.")
+    parser = _Parser(
+        prog="agentcell-worker",
+        allow_abbrev=False,
+        description="Run one agent session; print one line.",
+        epilog="Without options, agentcell-worker reads a request from stdin, one line of JSON: docs/protocol.md.",
+    )
     parser.add_argument("--project-dir", required=True, metavar="DIR")
     parser.add_argument("--spec-dir", required=True, metavar="DIR")
     parser.add_argument("--agent-type", required=True, metavar="TYPE")
