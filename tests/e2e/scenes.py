@@ -61,11 +61,11 @@ class Played:
         return [notice.code for notice in self.result.warnings]
 
 
-def play(scenes: Mapping[str, Scene], folder: Path) -> dict[str, Played]:
+def play(scenes: Mapping[str, Scene], folder: Path, *, backend: str = "asyncio") -> dict[str, Played]:
     """Play all scenes, a few at a time, each with a project and a home of its own below `folder`."""
     sessions = [{"match": _mark(name), "turns": list(scene.turns)} for name, scene in scenes.items()]
     with offline_model({"sessions": sessions}) as endpoint:
-        return anyio.run(_play, endpoint, scenes, folder)
+        return anyio.run(_play, endpoint, scenes, folder, backend=backend)
 
 
 async def _play(endpoint: Endpoint, scenes: Mapping[str, Scene], folder: Path) -> dict[str, Played]:

@@ -1,10 +1,12 @@
 """What surrounds a host does not reach its agents, and what lies in a project does not reach the worker."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import anyio
 import pytest
+from tests.e2e.scenes import Scene, play
 
 from agentcell import run_session
 from agentcell.offline import Endpoint, offline_environment, offline_model
@@ -77,3 +79,43 @@ def test_no_module_of_the_project_is_ever_imported(tmp_path: Path) -> None:
         result = anyio.run(session, endpoint, project, home)
     assert (result.status, result.response) == ("complete", "Safe.")
     assert not (project / "imported").exists()
+
+
+HOOKS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop", "SessionEnd")
+
+
+def hooks(place: str) -> str:
+    """Settings whose hooks leave a trace in the project when a session starts, uses a tool or ends."""
+    traces = {event: [{"type": "command", "command": f"touch {place}-{event}"}] for event in HOOKS}
+    named = {event: [{"hooks": commands}] for event, commands in traces.items()}
+    return json.dumps({"hooks": named, "env": {"FROM_SETTINGS": place}})
+
+
+FILES = {".claude/settings.json": hooks("project"), "CLAUDE.md": "The memory of the project."}
+"""What lies in a repository."""
+
+HOME_FILES = {".claude/settings.json": hooks("user"), ".claude/CLAUDE.md": "The memory of the user."}
+"""What lies in the home of a user."""
+
+SETTINGS = {
+    "unasked": Scene([SHOW, {"text": "Seen."}], files=FILES, home_files=HOME_FILES),
+    "asked": Scene(
+        [SHOW, {"text": "Seen."}], {"setting_sources": ["user", "project"]}, files=FILES, home_files=HOME_FILES
+    ),
+}
+
+
+def test_settings_hooks_and_memories_act_only_when_asked_for(tmp_path: Path) -> None:
+    played = play(SETTINGS, tmp_path)
+    acted = {}
+    for name, ended in played.items():
+        assert (ended.result.status, ended.result.response) == ("complete", "Seen.")
+        traces = {entry.name for entry in ended.project.iterdir()} - {".claude", "CLAUDE.md", "seen.txt"}
+        memories = [
+            whose for whose in ("project", "user") if f"The memory of the {whose}." in str(ended.requests[0].body)
+        ]
+        acted[name] = (traces, memories, "FROM_SETTINGS" in seen(ended.project))
+    started = {f"{place}-{event}" for place in ("project", "user") for event in HOOKS}
+    assert acted["unasked"] == (set(), [], False)
+    assert started <= acted["asked"][0]
+    assert acted["asked"][1:] == (["project", "user"], True)
