@@ -117,9 +117,10 @@ def _hold_standard_streams() -> None:
 
 @contextmanager
 def _cancelling() -> Iterator[None]:
-    """Within, a signal that cancels a session raises `_Cancelled`, until the session itself heeds it."""
+    """Within, the first signal that cancels a session raises `_Cancelled`, until the session itself heeds it."""
 
     def cancel(number: int, _frame: FrameType | None) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, heeded_signals())  # what is said now is how this process ends
         raise _Cancelled(signal.Signals(number).name)
 
     before = {number: signal.signal(number, cancel) for number in heeded_signals()}

@@ -157,6 +157,16 @@ def test_a_signal_while_there_is_no_request_yet_is_answered(guard: Guard) -> Non
     assert (result["error"]["category"], result["session_name"]) == ("cancelled", None)
 
 
+def test_a_second_signal_does_not_change_how_it_ends(guard: Guard) -> None:
+    with guard.running("falls_silent") as process:
+        send(process, b"\n" * 200_000)
+        process.send_signal(signal.SIGTERM)
+        result = next_message(process)  # it has not ended yet, or has just ended
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(BOUND_SECONDS) == 143
+    assert result["error"]["category"] == "cancelled"
+
+
 @pytest.mark.parametrize(
     ("line", "member"),
     [
