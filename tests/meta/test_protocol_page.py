@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 from tests.golden.lines import messages, read
-from tests.meta.source import ROOT
+from tests.meta.source import MODULES, ROOT
 
 from agentcell.limits import Limits
 from agentcell_protocol.codec import MAX_DEPTH
@@ -81,3 +81,11 @@ def test_the_agent_types_and_what_they_bring_are_on_the_page() -> None:
     listed = PAGE.partition("- `agent_type` is ")[2].partition("\n- ")[0]
     names = [name for agent in AGENT_TYPES.values() for name in (agent.name, agent.phase, *agent.tools)]
     assert [name for name in names if not re.search(rf"\b{name}\b", listed)] == []
+
+
+def test_every_code_of_a_warning_is_on_the_page() -> None:
+    warned = re.compile(r"\b(?:Notice\(code=|_?warn\(|_note\()\s*\"(\w+)\"")
+    codes = {code for module in MODULES for code in warned.findall(module.path.read_text("utf-8"))}
+    listed = PAGE.partition("### Warnings")[2].partition("## Errors")[0]
+    assert codes
+    assert sorted(code for code in codes if f"`{code}`" not in listed) == []
