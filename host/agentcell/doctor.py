@@ -22,6 +22,7 @@ from agentcell.environment import cell_environment
 from agentcell.limits import Limits
 from agentcell.offline.rehearsal import rehearsal
 from agentcell.signals import run_until_signalled
+from agentcell.transcripts import state_directory
 from agentcell_protocol.credentials import credential_variables, login_file
 from agentcell_protocol.request import parse_request
 
@@ -191,8 +192,7 @@ def check_temp_directory() -> Finding:
 
 def check_state_directory(environment: Mapping[str, str]) -> Finding:
     """Whether transcripts could be kept; nothing is created."""
-    root = environment.get("XDG_STATE_HOME") or Path(environment.get("HOME") or Path.home()) / ".local/state"
-    state = Path(root) / "agentcell"
+    state = state_directory(environment)
     existing = next(folder for folder in (state, *state.parents) if folder.exists())
     if not (existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)):
         remedy = "set XDG_STATE_HOME to a directory that can be written"

@@ -15,6 +15,7 @@ PASSED = frozenset(
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
         "CLAUDE_CONFIG_DIR",
         "IS_SANDBOX",
+        "XDG_STATE_HOME",
     }
 )
 """Variables every cell gets, when they are set."""

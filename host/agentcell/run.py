@@ -6,7 +6,6 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from os import environ
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -15,24 +14,26 @@ from agentcell.attempt import Ending, cancelled, decide, not_started, spawn_fail
 from agentcell.environment import cell_environment
 from agentcell.errors import RunningLoopError, request_error
 from agentcell.forkserver import starting
+from agentcell.gate import Gate, Turn
 from agentcell.limits import Limits
 from agentcell.listener import Listener, OnEvent
 from agentcell.meter import Meter
 from agentcell.reap import in_thread, sweep
 from agentcell.record import Record
 from agentcell.result_file import write_result_file
-from agentcell.scratch import VARIABLES, remove, scratch
 from agentcell.spawn import Child, Spawn
 from agentcell.stop import Stop
 from agentcell.supervise import Supervision
+from agentcell.surroundings import Surroundings
 from agentcell.timers import inner_timers
+from agentcell.transcripts import Keep, OccupiedError
 from agentcell_protocol.cell import MARKER, new_marker
 from agentcell_protocol.codec import encode
 from agentcell_protocol.errors import RequestError
 from agentcell_protocol.events import Detail
 from agentcell_protocol.framing import LINE_LIMIT
 from agentcell_protocol.masking import Mask
-from agentcell_protocol.request import SessionRequest, parse_request
+from agentcell_protocol.request import SessionRequest, parse_request, with_session_id
 from agentcell_protocol.result import SessionResult
 
 Request = SessionRequest | Mapping[str, Any]
@@ -45,16 +46,18 @@ async def run_session(
     on_event: OnEvent | None = None,
     env: Mapping[str, str] | None = None,
     pass_env: Iterable[str] = (),
+    keep: Keep = True,
 ) -> SessionResult:
     """Run one session in a cell of its own and return how it ended; a session that fails is a result, too.
 
     `on_event` is called with each event, in order: a summary, or whatever the request's `events` asks for. The
     cell's environment is built from what may pass (see `cell_environment`), the variables named in `pass_env`,
-    and `env`. Raises RequestError for a request that is not one, and whatever `on_event` raises. Cancelling the
-    task ends the cell before it propagates.
+    and `env`. The conversation is kept for a week in the user's state directory, or, with `keep`, not at all or in
+    a directory of the caller's. Raises RequestError for a request that is not one, and whatever `on_event` raises.
+    Cancelling the task ends the cell before it propagates.
     """
-    environment = cell_environment(environ, env=env, pass_env=pass_env)
-    result = await run_attempt(parse_request(request), limits or Limits(), environment=environment, on_event=on_event)
+    session, environment = parse_request(request), cell_environment(environ, env=env, pass_env=pass_env)
+    result = await run_attempt(session, limits or Limits(), environment=environment, on_event=on_event, keep=keep)
     return checked(result)
 
 
@@ -65,11 +68,12 @@ def run_session_sync(
     on_event: OnEvent | None = None,
     env: Mapping[str, str] | None = None,
     pass_env: Iterable[str] = (),
+    keep: Keep = True,
 ) -> SessionResult:
     """`run_session` for programs without an event loop. Raises RunningLoopError inside of one."""
     if _is_in_loop():
         raise RunningLoopError
-    session = partial(run_session, request, limits=limits, on_event=on_event, env=env, pass_env=pass_env)
+    session = partial(run_session, request, limits=limits, on_event=on_event, env=env, pass_env=pass_env, keep=keep)
     return anyio.run(session)
 
 
@@ -82,20 +86,25 @@ async def run_attempt(
     stop: Stop | None = None,
     spawn: Spawn | None = None,
     meter: Meter | None = None,
+    keep: Keep = True,
+    gate: Gate | None = None,
 ) -> SessionResult:
     """Run the session once in a cell with this environment; `stop` cancels it and still gets its result.
 
-    Without a `spawn` it is a fork of a server that lives no longer; sessions of one event loop may share a `meter`.
-    Raises RequestError for a request too long for its line, and whatever `on_event` raises.
+    Without a `spawn` it is a fork of a server that lives no longer; sessions of one event loop may share a `meter` and
+    a `gate`. Raises RequestError for a request too long for its line, and whatever `on_event` raises.
     """
     stop = stop or Stop()
+    is_fresh = request.session_id is None and request.resume is None
+    request = with_session_id(request)
     line = request_line(request, on_event, limits)
-    if stop.reason is not None:
-        result = not_started(request, cancelled(stop.reason))
-    else:
-        listener = Listener(on_event, _heard(request))
-        async with starting() if spawn is None else nullcontext(spawn) as start_cell:
-            cell = _Cell(request, limits, environment, listener, stop, start_cell, meter or Meter())
+    surroundings = Surroundings(request, environment, keep=keep, is_fresh=is_fresh)
+    async with starting() if spawn is None else nullcontext(spawn) as start_cell, (gate or Gate()).turn(stop) as turn:
+        if stop.reason is not None:
+            result = not_started(request, cancelled(stop.reason))
+        else:
+            listener = Listener(on_event, _heard(request))
+            cell = _Cell(request, limits, environment, surroundings, listener, stop, start_cell, meter or Meter(), turn)
             result = await cell.run(line)
     return await write_result_file(request, result)
 
@@ -130,10 +139,12 @@ class _Cell:
     request: SessionRequest
     limits: Limits
     environment: Mapping[str, str]
+    surroundings: Surroundings
     listener: Listener
     stop: Stop
     spawn: Spawn
     meter: Meter
+    turn: Turn
     marker: str = field(default_factory=new_marker)
     began: float = field(default_factory=time.monotonic)
 
@@ -141,26 +152,32 @@ class _Cell:
         """Start it, see it to its end, and tell how it ended."""
         with ExitStack() as lifetime:
             try:
-                directory = lifetime.enter_context(scratch(self.environment))
-                child = self._start(directory)
+                lifetime.enter_context(self.surroundings)
+                child = self._start()
+            except OccupiedError as occupied:
+                return not_started(self.request, occupied.as_session_error())
             except OSError as problem:
                 return spawn_failed(self.request, problem)
             lifetime.callback(child.close)
-            record = Record(self.request.session_name, self.request.identity)
-            supervision = Supervision(child, record, self.listener, self.limits, self.stop, meter=self.meter)
-            swept = await self._supervise(supervision, child, line, directory)
+            supervision = self._supervision(child)
+            swept = await self._supervise(supervision, child, line)
             if child.failure is not None and supervision.cause is None:
                 return spawn_failed(self.request, child.failure)
             if self.listener.failure is not None:
                 raise self.listener.failure
-            return decide(self.request, self._ending(supervision, child, swept))
+            return self.surroundings.described(decide(self.request, self._ending(supervision, child, swept)))
 
-    def _start(self, directory: Path) -> Child:
-        private = dict.fromkeys(VARIABLES, str(directory))
+    def _start(self) -> Child:
         settings = {MARKER: self.marker, **inner_timers(self.limits)}
-        return self.spawn({**self.environment, **private, **settings}, self.request.project_dir)
+        return self.spawn({**self.environment, **self.surroundings.variables, **settings}, self.request.project_dir)
 
-    async def _supervise(self, supervision: Supervision, child: Child, line: bytes, directory: Path) -> int:
+    def _supervision(self, child: Child) -> Supervision:
+        record = Record(self.request.session_name, self.request.identity)
+        return Supervision(
+            child, record, self.listener, self.limits, self.stop, meter=self.meter, on_started=self.turn.end
+        )
+
+    async def _supervise(self, supervision: Supervision, child: Child, line: bytes) -> int:
         """Watch it to its end, and end whatever it left, also when cancelled; how many strays there were."""
         swept = 0
         try:
@@ -168,7 +185,7 @@ class _Cell:
         finally:
             with anyio.CancelScope(shield=True):
                 swept = await sweep(child, self.marker, supervision.below, self.stop.forced)
-                await in_thread(partial(remove, directory))
+                await in_thread(self.surroundings.clear)
         return swept
 
     def _ending(self, supervision: Supervision, child: Child, swept: int) -> Ending:

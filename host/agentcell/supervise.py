@@ -45,7 +45,15 @@ class Supervision:
     """
 
     def __init__(
-        self, child: Child, record: Record, listener: Listener, limits: Limits, stop: Stop, *, meter: Meter
+        self,
+        child: Child,
+        record: Record,
+        listener: Listener,
+        limits: Limits,
+        stop: Stop,
+        *,
+        meter: Meter,
+        on_started: Callable[[], object],
     ) -> None:
         self.cause: Cause | None = None
         self.below: list[psutil.Process] = []
@@ -57,6 +65,7 @@ class Supervision:
         self._limits = limits
         self._stop = stop
         self._meter = meter
+        self._on_started = on_started
         self._silence = Silence(limits.idle_seconds or inf)
         self._output_bytes = 0
         self._over = anyio.Event()
@@ -120,6 +129,7 @@ class Supervision:
     def _note_progress(self) -> None:
         if self.record.has_started:
             self._started.set()
+            self._on_started()
         if self.record.has_outcome:
             self._known.set()
         if self.record.result is not None:

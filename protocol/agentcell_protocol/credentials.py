@@ -16,6 +16,9 @@ PRECEDENCE = (*CLOUD_SWITCHES, TOKEN, KEY, OAUTH_TOKEN)
 OFF = frozenset({"", "0", "false", "no", "off"})
 """Values with which a switch counts as not set."""
 
+CONFIG_DIRECTORY = "CLAUDE_CONFIG_DIR"
+"""Variable that says where the CLI has its settings, its login and its conversations."""
+
 LOGIN = "login"
 
 HINT = f"set {KEY}, {TOKEN} or {OAUTH_TOKEN}, or log in with the claude command"
@@ -48,7 +51,7 @@ def auth_notices(environment: Mapping[str, str]) -> list[Notice]:
 def config_directory(environment: Mapping[str, str]) -> Path:
     """Where the CLI has its settings, its login and its conversations."""
     home = environment.get("HOME")
-    return Path(environment.get("CLAUDE_CONFIG_DIR") or (Path(home) if home else Path.home()) / ".claude")
+    return Path(environment.get(CONFIG_DIRECTORY) or (Path(home) if home else Path.home()) / ".claude")
 
 
 def login_file(environment: Mapping[str, str]) -> Path:

@@ -5,18 +5,19 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
+from uuid import uuid4
 
 from pydantic import ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from agentcell_protocol.codec import encode, kind
 from agentcell_protocol.errors import RequestError
+from agentcell_protocol.events import Detail
 from agentcell_protocol.members import (
     REFUSED,
     Argument,
     Count,
     Effort,
-    EventDetail,
     Location,
     Name,
     PermissionMode,
@@ -110,7 +111,7 @@ class SessionRequest(Frozen):
     agents_dir: Location | None = Field(default=None, description="Where further agent types are defined.")
     cli_path: Location | None = Field(default=None, description="The CLI to run instead of the bundled one.")
     result_file: Location | None = Field(default=None, description="The result is put here too, before it is written.")
-    events: EventDetail = Field(default="none", description="Which events come before the result.")
+    events: Detail = Field(default="none", description="Which events come before the result.")
     lifeline: bool = Field(
         default=False, description="Stdin stays open for the session; its end means that the caller is gone."
     )
@@ -140,6 +141,13 @@ def parse_request(data: object, *, base: Path | None = None) -> SessionRequest:
     request = _with_absolute_paths(request, base)
     _check(request)
     return request
+
+
+def with_session_id(request: SessionRequest) -> SessionRequest:
+    """The request with the id its session will have, so that every result can name it."""
+    if request.session_id or request.resume:
+        return request
+    return request.model_copy(update={"session_id": str(uuid4())})
 
 
 def _check_version(version: object) -> None:

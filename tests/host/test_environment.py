@@ -15,6 +15,7 @@ NEEDED = {
     "CLAUDE_CODE_MAX_RETRIES": "0",
     "CLAUDE_CONFIG_DIR": "/c",
     "IS_SANDBOX": "1",
+    "XDG_STATE_HOME": "/s",
 }
 
 SECRETS = {

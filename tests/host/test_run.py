@@ -50,13 +50,15 @@ async def test_the_worker_runs_in_the_project_with_a_private_scratch_directory(r
             "ANTHROPIC_API_KEY",
             "CLAUDE_CODE_STREAM_CLOSE_TIMEOUT",
             "CLAUDE_CODE_TMPDIR",
+            "CLAUDE_CONFIG_DIR",
             "HOME",
             "PATH",
             "TMPDIR",
+            "XDG_STATE_HOME",
         ],
     }
     assert scratch[0] == scratch[1]
-    assert Path(scratch[0]).parent == room.path
+    assert Path(scratch[0]).parents[1] == room.path
     assert list(room.path.iterdir()) == []
 
 

@@ -10,7 +10,6 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
-from uuid import uuid4
 
 import anyio
 
@@ -19,7 +18,7 @@ from agentcell_protocol.credentials import auth_notices, auth_source
 from agentcell_protocol.errors import Category, RequestError, SessionError, session_error
 from agentcell_protocol.exitcodes import exit_code
 from agentcell_protocol.intake import Intake
-from agentcell_protocol.request import SessionRequest, parse_request
+from agentcell_protocol.request import SessionRequest, parse_request, with_session_id
 from agentcell_protocol.result import Notice, SessionResult, failed
 from agentcell_protocol.version import PROTOCOL, __version__
 from agentcell_worker import lifeline, stdio
@@ -96,7 +95,7 @@ class _Life:
     def _session(self) -> SessionResult:
         received = stdio.read_request(self._wire.reads)
         self._known = {name: _text(received.message.get(name)) for name in ("session_name", "id", "agent_type")}
-        request = self.request = _with_session_id(parse_request(received.message))
+        request = self.request = with_session_id(parse_request(received.message))
         environment = {**os.environ, **(request.env or {})}
         notices = (*auth_notices(environment), *_later(received))
         report = self._report = Report(request, auth_source(environment), notices)
@@ -159,13 +158,6 @@ class _Life:
                 "working_time": result.working_time + sweeping,
             }
         )
-
-
-def _with_session_id(request: SessionRequest) -> SessionRequest:
-    """The request with the id its session will have, so that every result can name it."""
-    if request.session_id or request.resume:
-        return request
-    return request.model_copy(update={"session_id": str(uuid4())})
 
 
 def _hello(request: SessionRequest, start: Start) -> dict[str, Any]:
