@@ -8,8 +8,6 @@ RuntimeError
 └── RunningLoopError    `run_session_sync` is called where a loop runs already
 """
 
-from typing import Any
-
 from agentcell_protocol.errors import Category, RequestError, SessionError
 
 
@@ -31,6 +29,4 @@ def request_error(error: SessionError | None) -> RequestError | None:
     """The exception that a `bad_request` found inside the cell stands for; None for every other ending."""
     if error is None or error.category is not Category.BAD_REQUEST:
         return None
-    member: Any = error.details.get("member")
-    reason = error.details.get("reason") or error.message
-    return RequestError(member, str(reason), error.hint or "send a request that the protocol knows")
+    return RequestError.from_session_error(error)

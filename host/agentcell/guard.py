@@ -24,7 +24,7 @@ from agentcell_protocol.errors import Category, RequestError, SessionError, sess
 from agentcell_protocol.exitcodes import exit_code
 from agentcell_protocol.intake import read_message
 from agentcell_protocol.request import SessionRequest, parse_request
-from agentcell_protocol.result import Notice, SessionResult, failed
+from agentcell_protocol.result import Notice, SessionResult, failed, names_in
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 
@@ -96,9 +96,8 @@ def _take_message(message: dict[str, Any]) -> bool:
 
 def _not_run(error: SessionError, message: Mapping[str, Any]) -> SessionResult:
     """The result of a request that came to nothing, with what it said of itself."""
-    names = ("session_name", "id", "agent_type")
-    known = {name: message[name] for name in names if isinstance(message.get(name), str)}
-    return failed(error, **{"id": known.get("session_name"), **known})
+    names = names_in(message)
+    return failed(error, **{"id": names.get("session_name"), **names})
 
 
 def _answer(result: SessionResult, writer: LineWriter) -> int:

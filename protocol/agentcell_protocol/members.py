@@ -20,7 +20,6 @@ Phase = Literal["planning", "coding", "validation"]
 PermissionMode = Literal["default", "acceptEdits", "plan", "bypassPermissions", "dontAsk", "auto"]
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
 SettingSource = Literal["user", "project", "local"]
-EventDetail = Literal["none", "summary", "full"]
 
 
 def _refuse(reason: str, remedy: str) -> PydanticCustomError:

@@ -129,8 +129,12 @@ def failed(error: SessionError, **members: Any) -> SessionResult:
 
 def refused(error: RequestError, message: Mapping[str, Any]) -> SessionResult:
     """The result of a request that is refused; it says whose, as far as its `message` does."""
-    known = {member: value for member in NAMING if isinstance(value := message.get(member), str)}
-    return failed(error.as_session_error(), **known)
+    return failed(error.as_session_error(), **names_in(message))
+
+
+def names_in(message: Mapping[str, Any]) -> dict[str, str]:
+    """What a request that may not be one says of itself, as the members that come back in its result."""
+    return {member: value for member in NAMING if isinstance(value := message.get(member), str)}
 
 
 NAMING = ("session_name", "id", "agent_type")

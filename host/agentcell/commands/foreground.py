@@ -21,10 +21,7 @@ from agentcell.signals import run_until_signalled
 from agentcell_protocol.errors import Category, RequestError, SessionError
 from agentcell_protocol.exitcodes import ERROR, exit_code
 from agentcell_protocol.request import SessionRequest, parse_request
-from agentcell_protocol.result import SessionResult, failed
-
-NAMES = ("session_name", "id", "agent_type")
-"""Members that a result repeats of its request."""
+from agentcell_protocol.result import SessionResult, refused
 
 
 def run_in_foreground(options: RunOptions) -> int:
@@ -35,8 +32,7 @@ def run_in_foreground(options: RunOptions) -> int:
         limits = _limits(data.pop("limits", None), options.timeout)
         result = _run(parse_request(data), limits, options, view)
     except RequestError as mistake:
-        names = {name: data[name] for name in NAMES if isinstance(data.get(name), str)}
-        result = failed(mistake.as_session_error(), **names)
+        result = refused(mistake, data)
     if result.error is not None and _is_usage_error(result.error, options):
         raise _as_usage_error(result.error)
     return _close(view, result)

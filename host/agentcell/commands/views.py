@@ -4,21 +4,20 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO, Any, Literal, Protocol
+from typing import IO, Any, Protocol
 
 from agentcell.commands.output import tell, write
 from agentcell.terminal import closing_line, error_lines, event_line, warning_lines, without_escapes
 from agentcell_protocol.codec import encode
+from agentcell_protocol.events import Detail
 from agentcell_protocol.result import SessionResult
-
-EventDetail = Literal["none", "summary", "full"]
 
 
 class View(Protocol):
     """One way to show a session."""
 
     @property
-    def detail(self) -> EventDetail:
+    def detail(self) -> Detail:
         """The events it wants."""
 
     def on_event(self, event: Mapping[str, Any]) -> None:
@@ -29,39 +28,31 @@ class View(Protocol):
 
 
 @dataclass
-class JsonView:
-    """One line of JSON: the result."""
+class QuietView:
+    """Nothing on stdout before the end; what happens meanwhile on stderr, if that is asked for."""
 
     verbose: bool
 
     @property
-    def detail(self) -> EventDetail:
+    def detail(self) -> Detail:
         """What is told on stderr."""
         return "summary" if self.verbose else "none"
 
     def on_event(self, event: Mapping[str, Any]) -> None:
         """Tell it on stderr."""
         tell(event_line(event))
+
+
+class JsonView(QuietView):
+    """One line of JSON: the result."""
 
     def close(self, result: SessionResult) -> None:
         """Print the result."""
         write(encode(result.to_message()))
 
 
-@dataclass
-class PipeView:
+class PipeView(QuietView):
     """Only the answer; what went wrong on stderr."""
-
-    verbose: bool
-
-    @property
-    def detail(self) -> EventDetail:
-        """What is told on stderr."""
-        return "summary" if self.verbose else "none"
-
-    def on_event(self, event: Mapping[str, Any]) -> None:
-        """Tell it on stderr."""
-        tell(event_line(event))
 
     def close(self, result: SessionResult) -> None:
         """Print the answer, or tell the error."""
@@ -82,7 +73,7 @@ class TerminalView:
     _is_at_line_start: bool = True
 
     @property
-    def detail(self) -> EventDetail:
+    def detail(self) -> Detail:
         """All there is: text is shown as it streams."""
         return "full"
 
