@@ -6,7 +6,7 @@ import click
 
 from agentcell.commands.doctor import doctor
 from agentcell.commands.offline_model import offline_model
-from agentcell.commands.output import silence_stdout
+from agentcell.commands.output import settle_stderr, silence_stdout
 from agentcell.commands.run import run
 from agentcell.commands.schema import schema
 from agentcell_protocol.version import __version__
@@ -42,4 +42,5 @@ def main() -> None:
     except BrokenPipeError:
         silence_stdout()
         code = BROKEN_PIPE
+    settle_stderr()
     sys.exit(code)

@@ -178,6 +178,14 @@ def test_a_result_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     assert (process.returncode, told) == (1, b"error: the result cannot be written: No space left on device\n")
 
 
+def test_a_full_stderr_does_not_change_how_it_ends(tmp_path: Path) -> None:
+    with stand_in(ANSWER) as worker, Path("/dev/full").open("wb") as full:
+        argv = command_line(worker, "run", "--json", "-v", "hi")
+        with started(argv, tmp_path, stderr=full) as process:
+            answer, _ = process.communicate(timeout=BOUND_SECONDS)
+    assert (process.returncode, json.loads(answer)["status"]) == (0, "complete")
+
+
 def test_without_any_stdout_the_session_still_runs(tmp_path: Path) -> None:
     without = "import os, sys; os.close(1); os.execv(sys.argv[1], sys.argv[1:])"
     with stand_in(ANSWER) as worker:

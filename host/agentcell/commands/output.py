@@ -3,6 +3,7 @@
 import os
 import sys
 from contextlib import suppress
+from typing import IO
 
 import click
 
@@ -24,6 +25,20 @@ def tell(*lines: str | None) -> None:
 
 def silence_stdout() -> None:
     """Let what is left in the buffer of stdout go nowhere: at its end the interpreter would complain about it."""
+    _silence(sys.stdout)
+
+
+def settle_stderr() -> None:
+    """Write out what is left for stderr, or let it go nowhere: the interpreter would end with a code of its own."""
+    if sys.stderr is None:
+        return
+    try:
+        sys.stderr.flush()
+    except OSError:
+        _silence(sys.stderr)
+
+
+def _silence(stream: IO[str]) -> None:
     null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
+    os.dup2(null, stream.fileno())
     os.close(null)
