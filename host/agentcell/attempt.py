@@ -10,6 +10,7 @@ outcome   a limit, a stop        as with a result
 neither   a limit                timeout, memory_limit or limit_exceeded
 neither   a stop                 cancelled, or host_lost
 neither   a signal               crashed
+neither   nobody saw what        crashed
 neither   an exit code           protocol when its lines were no messages, otherwise crashed
 """
 

@@ -1,0 +1,45 @@
+"""Silence is idle only when nothing is to be expected."""
+
+from math import inf
+from typing import Any
+
+import pytest
+
+from agentcell.idle import Silence
+
+STARTED = {"type": "session_started", "session_id": "s", "model": None}
+CALL = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
+DONE = {"type": "tool_result", "id": "t", "is_error": False, "bytes": 0}
+TEXT = {"type": "text_delta", "text": ""}
+
+
+@pytest.mark.parametrize(
+    ("events", "ends_at"),
+    [
+        ([], inf),
+        ([TEXT], inf),
+        ([STARTED], 11),
+        ([STARTED, TEXT], 12),
+        ([STARTED, CALL], inf),
+        ([STARTED, CALL, DONE], 13),
+        ([STARTED, CALL, {**CALL, "id": "u"}, DONE], inf),
+        ([STARTED, {"type": "api_retry", "delay_s": 30}], 42),
+        ([STARTED, {"type": "api_retry", "delay_s": "soon"}], 12),
+        ([STARTED, {"type": "outcome", "result": {}}], inf),
+        ([STARTED, {"type": "outcome", "result": {}}, TEXT], inf),
+    ],
+)
+def test_silence_lasts_from_the_last_event_unless_something_is_expected(
+    events: list[dict[str, Any]], ends_at: float
+) -> None:
+    silence = Silence(10)
+    for now, event in enumerate(events, start=1):
+        silence.hear(event, now)
+    assert silence.ends_at == ends_at
+
+
+def test_while_a_listener_takes_its_time_there_is_no_silence() -> None:
+    silence = Silence(10)
+    silence.hear(STARTED, 1)
+    silence.suspend()
+    assert silence.ends_at == inf
