@@ -100,7 +100,7 @@ def wait_for(process: "subprocess.Popen[bytes]", kind: str) -> Any:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 @pytest.mark.parametrize("busy", ["model", "tool"])
 def test_whichever_dies_nothing_is_left(tmp_path: Path, victim: str, number: signal.Signals, busy: str) -> None:
-    turns = [calls(f"echo up > up; {LIVES}"), STALLS] if busy == "tool" else [STALLS]
+    turns = [calls(f"{LIVES} & echo up > up; wait"), STALLS] if busy == "tool" else [STALLS]
     with offline_model({"turns": turns}) as endpoint, fifo(tmp_path / "up") as up, guarded(endpoint, tmp_path) as guard:
         pid = wait_for(guard, "hello")["pid"]
         wait_for(guard, "session_started")
@@ -135,7 +135,7 @@ async def attempt(
 @pytest.mark.parametrize("ending", ["success", "timeout", "cancel"])
 def test_what_a_tool_left_in_the_background_is_ended(tmp_path: Path, ending: str) -> None:
     last: dict[str, Any] = {"text": "Started."} if ending == "success" else STALLS
-    limits = Limits(max_execution_seconds=8 if ending == "timeout" else 60, drain_seconds=0)
+    limits = Limits(max_execution_seconds=12 if ending == "timeout" else 60, drain_seconds=0)
     stop_at = "tool_result" if ending == "cancel" else None
     with offline_model({"turns": [calls(CHILDREN), last]}) as endpoint:
         result = anyio.run(lambda: attempt(endpoint, tmp_path, limits=limits, stop_at=stop_at))
@@ -149,7 +149,7 @@ def test_what_a_tool_left_in_the_background_is_ended(tmp_path: Path, ending: str
 def test_a_tool_that_writes_without_end_writes_nothing_after_the_timeout(tmp_path: Path) -> None:
     loop = "while true; do echo line >> grows.txt; sleep 0.2; done"
     with offline_model({"turns": [calls(loop), STALLS]}) as endpoint:
-        result = anyio.run(lambda: attempt(endpoint, tmp_path, limits=Limits(max_execution_seconds=6)))
+        result = anyio.run(lambda: attempt(endpoint, tmp_path, limits=Limits(max_execution_seconds=12)))
         size = (tmp_path / "grows.txt").stat().st_size
     assert result.error is not None
     assert (result.error.category.value, result.violated_limits) == ("timeout", ["max_execution_seconds"])

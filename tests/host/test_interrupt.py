@@ -12,8 +12,10 @@ from tests.faults.harness import command
 BOUND_SECONDS = 60
 
 PROGRAM = """
-import os, sys, anyio
+import os, signal, sys, anyio
 from agentcell import Host
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 
 async def main():
     request = {"session_name": "a", "agent_type": "coder", "project_dir": ".", "starting_message": "hi"}
