@@ -1,112 +1,36 @@
-"""How a worker reads its request, and keeps its protocol stream to itself."""
+"""How a worker keeps its protocol stream to itself, and what it says to input that is no request."""
 
 import json
-import os
-import pty
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.worker.script import WORKER_SECONDS, as_result, request, run_worker, start_worker
 
-from agentcell_protocol.errors import RequestError
 from agentcell_protocol.framing import LINE_LIMIT
-from agentcell_worker.stdio import read_request
 
-LINE = b'{"session_name": "a"}\n'
-
-
-@pytest.fixture
-def pipe() -> Iterator[tuple[int, int]]:
-    """A pipe whose ends are closed afterwards, where the test has not done so."""
-    reads, writes = os.pipe()
-    yield reads, writes
-    for end in (reads, writes):
-        try:
-            os.close(end)
-        except OSError:
-            continue
+NOISE = """
+import os, subprocess, sys
+from agentcell_worker import stdio
+wire = stdio.claim()
+print("printed", '{"type": "result", "status": "complete"}', flush=True)
+os.write(1, b"no line end")
+subprocess.run(["/bin/sh", "-c", "echo from a child; cat; echo forged >&1"], check=True)
+sys.__stdout__.write("buffered")
+os.write(wire.writes, b"mine")
+"""
 
 
-def send(pipe: tuple[int, int], data: bytes, *, ends: bool) -> int:
-    """Write into the pipe, perhaps for the last time; its reading end."""
-    os.write(pipe[1], data)
-    if ends:
-        os.close(pipe[1])
-    return pipe[0]
-
-
-def refusal(reads: int | None, **options: Any) -> str:
-    """Why there was no request."""
-    with pytest.raises(RequestError) as refused:
-        read_request(reads, **options)
-    return str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("data", "ends"),
-    [
-        (LINE, False),
-        (LINE, True),
-        (LINE.rstrip(), True),
-        (b"\xef\xbb\xbf" + LINE.rstrip() + b"\r\n", False),
-        (b"\n\r\n  \n" + LINE, False),
-    ],
-)
-def test_one_line_is_read_without_waiting_for_the_end(pipe: tuple[int, int], data: bytes, ends: bool) -> None:
-    received = read_request(send(pipe, data, ends=ends), seconds=5)
-    assert (received.message, received.has_more) == ({"session_name": "a"}, False)
-
-
-def test_lines_after_the_request_are_noticed(pipe: tuple[int, int]) -> None:
-    assert read_request(send(pipe, LINE + LINE, ends=False), seconds=5).has_more
-
-
-def test_a_stream_without_a_line_is_refused(pipe: tuple[int, int]) -> None:
-    assert "ended without a line" in refusal(send(pipe, b"\n \n", ends=True), seconds=5)
-
-
-def test_a_stream_that_stays_silent_is_refused_in_time(pipe: tuple[int, int]) -> None:
-    assert "no whole line came within 0.05 s" in refusal(pipe[0], seconds=0.05)
-
-
-def test_no_stream_at_all_is_refused() -> None:
-    assert "stdin ended without a line" in refusal(None)
-
-
-def test_a_terminal_is_refused_at_once() -> None:
-    leader, follower = pty.openpty()
-    try:
-        assert "stdin is a terminal" in refusal(follower)
-    finally:
-        os.close(leader)
-        os.close(follower)
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        (b"{\n", "a request is one line"),
-        (b'{"session_name": "a",\n', "a request is one line"),
-        (b"[1]\n", "an array, not an object"),
-        (b"nonsense\n", "not valid JSON"),
-    ],
-)
-def test_a_line_that_is_no_object_is_refused(pipe: tuple[int, int], line: bytes, words: str) -> None:
-    assert words in refusal(send(pipe, line, ends=False), seconds=5)
-
-
-def test_a_file_can_be_the_request(tmp_path: Path) -> None:
-    (tmp_path / "request").write_bytes(LINE)
-    fd = os.open(tmp_path / "request", os.O_RDONLY)
-    try:
-        assert read_request(fd, seconds=5).message == {"session_name": "a"}
-    finally:
-        os.close(fd)
+def test_nothing_that_is_printed_reaches_the_protocol(tmp_path: Path) -> None:
+    command = [sys.executable, "-P", "-c", NOISE]
+    ended = subprocess.run(
+        command, input=b"not for a child", capture_output=True, cwd=tmp_path, timeout=WORKER_SECONDS, check=True
+    )
+    said = b'printed {"type": "result", "status": "complete"}\nno line endfrom a child\nforged\nbuffered'
+    assert (ended.stdout, ended.stderr) == (b"mine", said)
 
 
 @pytest.mark.slow

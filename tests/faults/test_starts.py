@@ -1,0 +1,71 @@
+"""A CLI that does not come up is named within the start limit, with what it said, through host and worker."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from tests.worker.script import Step, fake_cli, scripted
+
+from agentcell import Limits, run_session
+from agentcell_protocol.errors import Category
+from agentcell_protocol.result import SessionResult
+
+pytestmark = [pytest.mark.slow, pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
+
+BOUND_SECONDS = 60
+
+STARTUP_SECONDS = 10
+"""For a worker to start, and for its CLI not to."""
+
+
+async def run(folder: Path, steps: list[Step], **members: Any) -> SessionResult:
+    home, project = folder / "home", folder / "project"
+    home.mkdir()
+    project.mkdir()
+    request = {
+        "session_name": "a",
+        "agent_type": "coder",
+        "project_dir": str(project),
+        "starting_message": "hi",
+        "cli_path": fake_cli(folder),
+        "env": {**scripted(steps), "MY_TOKEN": "hunter22-secret"},
+        **members,
+    }
+    limits = Limits(startup_seconds=STARTUP_SECONDS)
+    with anyio.fail_after(BOUND_SECONDS):
+        return await run_session(request, limits=limits, env={"HOME": str(home), "ANTHROPIC_API_KEY": "sk-ant-test"})
+
+
+async def test_a_cli_that_never_answers_meets_the_startup_limit(tmp_path: Path) -> None:
+    ended = await run(tmp_path, [{"stderr": "still trying with hunter22-secret and sk-ant-test\n"}, {"hang": True}])
+    assert ended.error is not None
+    assert (ended.error.category, ended.error.details["limit"]) == (Category.TIMEOUT, "startup")
+    assert ended.error.retryable
+    assert ended.violated_limits == ["startup_seconds"]
+    assert str(ended.stderr_tail).endswith("still trying with [masked] and [masked]\n")
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        ({"exit": 126}, "exited with code 126"),
+        ({"signal": "SIGSEGV"}, "was ended by SIGSEGV"),
+    ],
+)
+async def test_a_cli_that_ends_at_once_is_named_with_its_last_words(tmp_path: Path, end: Step, words: str) -> None:
+    ended = await run(tmp_path, [{"stderr": "cannot go on with hunter22-secret\n"}, end])
+    assert ended.error is not None
+    assert (ended.error.category, ended.response) == (
+        Category.CLI_FAILED,
+        f"the CLI {words}: cannot go on with [masked]",
+    )
+    assert ended.error.details["stderr_tail"] == "cannot go on with [masked]"
+    assert ended.session_id is not None
+
+
+async def test_a_cli_that_is_not_there_is_named(tmp_path: Path) -> None:
+    ended = await run(tmp_path, [], cli_path=str(tmp_path / "nowhere"))
+    assert ended.error is not None
+    assert ended.error.category is Category.CLI_NOT_FOUND
+    assert str(tmp_path / "nowhere") in ended.response
