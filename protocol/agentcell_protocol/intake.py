@@ -1,4 +1,4 @@
-"""One request from stdin: the first line, without waiting for the stream to end."""
+"""One request from stdin: the object on its first line, without waiting for the stream to end."""
 
 import errno
 import os
@@ -7,9 +7,9 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from agentcell_protocol.errors import RequestError
-from agentcell_protocol.framing import LineFramer
-from agentcell_protocol.request_line import decode_request
+from agentcell_protocol.codec import decode
+from agentcell_protocol.errors import RequestError, WireError
+from agentcell_protocol.framing import LineFramer, Overlong
 
 WAIT_SECONDS = 60.0
 """From the start to a whole line: long enough for a host to send 30 MiB, short enough for a person to notice."""
@@ -31,12 +31,14 @@ class Intake:
     has_more: bool = False
 
 
-def read_message(fd: int = 0, *, wait_seconds: float = WAIT_SECONDS) -> Intake:
-    """The object on the first line of `fd`. Blank lines before it are skipped, a missing line end is forgiven.
+def read_message(fd: int | None = 0, *, wait_seconds: float = WAIT_SECONDS) -> Intake:
+    """The object on the first line of `fd` (None: there is no stdin).
 
-    Raises RequestError when `fd` is a terminal, is closed or empty, gives no whole line within
+    Blank lines before it are skipped, a missing line end is forgiven. Raises RequestError when `fd` is a terminal, is closed or empty, gives no whole line within
     `wait_seconds`, or when its line is too long or no JSON object. Blocks.
     """
+    if fd is None:
+        return Intake(decode_request(None))
     if _is_terminal(fd):
         raise RequestError(None, "stdin is a terminal", SEND_ONE_LINE)
     framer = LineFramer()
@@ -48,6 +50,27 @@ def read_message(fd: int = 0, *, wait_seconds: float = WAIT_SECONDS) -> Intake:
         if not chunk:
             return Intake(decode_request(None))
     raise RequestError(None, f"no whole line came within {wait_seconds:g} s", SEND_ONE_LINE)
+
+
+def decode_request(line: bytes | Overlong | None) -> dict[str, Any]:
+    """The object of a request line, for `parse_request`; None is a stdin that ended without a line.
+
+    Raises RequestError, whose remedy says how a line is to be sent.
+    """
+    if line is None:
+        raise RequestError(None, "stdin ended without a line", SEND_ONE_LINE)
+    if isinstance(line, Overlong):
+        raise RequestError(None, str(line), "put large inputs into files and name them in the message")
+    try:
+        return decode(line)
+    except WireError as invalid:
+        raise RequestError(None, str(invalid), _remedy(line, invalid)) from None
+
+
+def _remedy(line: bytes, invalid: WireError) -> str:
+    if invalid.is_cut and b"{" in line[:4]:
+        return "a request is one line: write the whole object without line breaks"
+    return "send one JSON object on one line"
 
 
 def _is_terminal(fd: int) -> bool:

@@ -13,8 +13,8 @@ from agentcell_protocol.codec import decode, encode
 from agentcell_protocol.errors import Category, RequestError
 from agentcell_protocol.events import Event
 from agentcell_protocol.framing import LineFramer
+from agentcell_protocol.intake import decode_request
 from agentcell_protocol.request import SessionRequest, parse_request
-from agentcell_protocol.request_line import decode_request
 from agentcell_protocol.result import SessionResult, failed
 from agentcell_protocol.schema import KINDS, Kind, committed
 

@@ -76,11 +76,33 @@ def test_a_pipe_that_never_sends_is_given_up(pipe: tuple[int, int]) -> None:
     assert str(refused.value) == str(RequestError(None, "no whole line came within 0.05 s", SEND_ONE_LINE))
 
 
-@pytest.mark.parametrize("line", [b"{\n", b"[1]\n", b"nonsense\n"])
-def test_what_is_no_object_is_refused(pipe: tuple[int, int], line: bytes) -> None:
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b"{\n", "a request is one line"),
+        (b'{"session_name": "a",\n', "a request is one line"),
+        (b"[1]\n", "an array, not an object"),
+        (b"nonsense\n", "not valid JSON"),
+    ],
+)
+def test_what_is_no_object_is_refused(pipe: tuple[int, int], line: bytes, words: str) -> None:
     os.write(pipe[1], line)
-    with pytest.raises(RequestError):
+    with pytest.raises(RequestError, match=words):
         read_message(pipe[0])
+
+
+def test_blank_lines_alone_are_an_empty_stdin() -> None:
+    read_end, write_end = os.pipe()
+    with os.fdopen(read_end, "rb"), os.fdopen(write_end, "wb") as writer:
+        writer.write(b"\n \n")
+        writer.close()
+        with pytest.raises(RequestError, match="stdin ended without a line"):
+            read_message(read_end)
+
+
+def test_no_stdin_at_all_is_an_empty_one() -> None:
+    with pytest.raises(RequestError, match="stdin ended without a line"):
+        read_message(None)
 
 
 def _write(fd: int, data: bytes) -> None:

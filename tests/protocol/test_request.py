@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from agentcell_protocol.errors import RequestError
 from agentcell_protocol.framing import Overlong
+from agentcell_protocol.intake import decode_request
 from agentcell_protocol.request import MAX_SCHEMA, SessionRequest, parse_request
-from agentcell_protocol.request_line import decode_request
 
 
 def minimal(**members: Any) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from contextlib import suppress
 
 import anyio
 
-from agentcell_worker.stdio import CHUNK_BYTES
+READ_BYTES = 64 * 1024
+"""Of what comes after the request line, which is thrown away."""
 
 
 async def wait_for_end(reads: int) -> None:
@@ -20,7 +21,7 @@ async def _wait_for_eof(reads: int) -> None:
     while True:
         with suppress(PermissionError):  # epoll refuses regular files and /dev/null, which are always readable
             await anyio.wait_readable(reads)
-        if not os.read(reads, CHUNK_BYTES):
+        if not os.read(reads, READ_BYTES):
             return
 
 

@@ -17,7 +17,7 @@ from agentcell_protocol import cell
 from agentcell_protocol.credentials import auth_notices, auth_source
 from agentcell_protocol.errors import Category, RequestError, SessionError, session_error
 from agentcell_protocol.exitcodes import exit_code
-from agentcell_protocol.intake import Intake
+from agentcell_protocol.intake import Intake, read_message
 from agentcell_protocol.request import SessionRequest, parse_request, with_session_id
 from agentcell_protocol.result import Notice, SessionResult, failed
 from agentcell_protocol.version import PROTOCOL, __version__
@@ -93,7 +93,7 @@ class _Life:
         return self._swept(result)
 
     def _session(self) -> SessionResult:
-        received = stdio.read_request(self._wire.reads)
+        received = read_message(self._wire.reads)
         self._known = {name: _text(received.message.get(name)) for name in ("session_name", "id", "agent_type")}
         request = self.request = with_session_id(parse_request(received.message))
         environment = {**os.environ, **(request.env or {})}

@@ -3,12 +3,6 @@
 import os
 from dataclasses import dataclass
 
-from agentcell_protocol.intake import WAIT_SECONDS, Intake, read_message
-from agentcell_protocol.request_line import decode_request
-
-CHUNK_BYTES = 1024 * 1024
-"""Read at once; what is larger arrives in several reads."""
-
 INPUT, OUTPUT, ERROR = 0, 1, 2
 
 
@@ -32,16 +26,6 @@ def claim() -> Wire:
     os.close(null)
     os.dup2(ERROR, OUTPUT)
     return wire
-
-
-def read_request(reads: int | None, *, seconds: float = WAIT_SECONDS) -> Intake:
-    """The first line of the stream, decoded; the end of the stream is not waited for.
-
-    Raises RequestError when no line comes, or when it is not one JSON object.
-    """
-    if reads is None:
-        return Intake(decode_request(None))
-    return read_message(reads, wait_seconds=seconds)
 
 
 def _is_open(fd: int) -> bool:
