@@ -34,8 +34,9 @@ class Intake:
 def read_message(fd: int | None = 0, *, wait_seconds: float = WAIT_SECONDS) -> Intake:
     """The object on the first line of `fd` (None: there is no stdin).
 
-    Blank lines before it are skipped, a missing line end is forgiven. Raises RequestError when `fd` is a terminal, is closed or empty, gives no whole line within
-    `wait_seconds`, or when its line is too long or no JSON object. Blocks.
+    Blank lines before it are skipped, a missing line end is forgiven. Raises RequestError when `fd` is a terminal,
+    is closed or empty, gives no whole line within `wait_seconds`, or when its line is too long or no JSON object.
+    Blocks.
     """
     if fd is None:
         return Intake(decode_request(None))
