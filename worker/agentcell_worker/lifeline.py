@@ -9,10 +9,11 @@ READ_BYTES = 64 * 1024
 """Of what comes after the request line, which is thrown away."""
 
 
-async def wait_for_end(reads: int) -> None:
-    """Return when the request's stream has ended or this process's parent has died; what still comes is dropped."""
+async def wait_for_end(reads: int, *, parent: int | None) -> None:
+    """Return when the request's stream has ended or the process `parent` has died; what still comes is dropped."""
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_wait_for_parent, os.getppid(), tasks.cancel_scope)
+        if parent is not None:
+            tasks.start_soon(_wait_for_parent, parent, tasks.cancel_scope)
         await _wait_for_eof(reads)
         tasks.cancel_scope.cancel()
 

@@ -123,7 +123,8 @@ class _Life:
 
     async def _watch_host(self, scope: anyio.CancelScope) -> None:
         if self._wire.reads is not None:
-            await lifeline.wait_for_end(self._wire.reads)
+            # a fork's parent is the server, which may be lost; it watches the host itself
+            await lifeline.wait_for_end(self._wire.reads, parent=None if self._start == "fork" else os.getppid())
             scope.cancel()
 
     def _listen(self, event: dict[str, Any]) -> None:
