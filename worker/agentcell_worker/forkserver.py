@@ -25,6 +25,7 @@ from agentcell_worker.forked import CellMain, Order
 
 LOADED_LATE = (
     "anyio._backends._asyncio",
+    "anyio._core._subprocesses",
     "claude_agent_sdk._internal.query",
     "claude_agent_sdk._internal.session_resume",
     "claude_agent_sdk._internal.transport.subprocess_cli",
