@@ -3,16 +3,14 @@
 import os
 import select
 from collections.abc import Mapping
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from agentcell_protocol.codec import encode_noting
 from agentcell_protocol.errors import Category, session_error
 from agentcell_protocol.events import Detail, is_wanted
 from agentcell_protocol.framing import LINE_LIMIT
 from agentcell_protocol.result import Notice, SessionResult
+from agentcell_protocol.result_file import put_result
 from agentcell_protocol.summary import summarized
 
 PARTIAL_CHARACTERS = 100_000
@@ -44,8 +42,8 @@ class Emitter:
     def result(self, result: SessionResult, *, file: str | None = None) -> SessionResult:
         """Write the result, first to `file` (by rename) and then to the stream; the result as it was written."""
         result, line = _fitting(result)
-        if file is not None and (problem := _save(line, Path(file))) is not None:
-            result, line = _fitting(_with_notice(result, Notice(code="result_file", message=problem)))
+        if file is not None and (notice := put_result(line, file)) is not None:
+            result, line = _fitting(_with_notice(result, notice))
         self._write(line)
         return result
 
@@ -92,16 +90,3 @@ def _bounded(result: SessionResult, size: int) -> SessionResult:
 
 def _with_notice(result: SessionResult, notice: Notice) -> SessionResult:
     return result.model_copy(update={"warnings": [*result.warnings, notice]})
-
-
-def _save(line: bytes, file: Path) -> str | None:
-    """Put the line there whole or not at all; what went wrong, if something did."""
-    draft = file.with_name(f".{file.name}.{uuid4().hex[:8]}")
-    try:
-        draft.write_bytes(line)
-        draft.replace(file)
-    except OSError as error:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
-        return f"the result could not be put into {file}: {error.strerror}"
-    return None
