@@ -102,11 +102,16 @@ def restore(folder: Path, session_id: str, sources: Iterable[Path]) -> None:
 
 def prune(root: Path, *, older_than: float = KEPT_SECONDS) -> None:
     """Remove conversations that nobody has and nobody went on with for so many seconds. Blocks."""
-    with suppress(OSError):
-        for entry in os.scandir(root):
-            if is_session_id(entry.name) and time.time() - entry.stat().st_mtime > older_than:
-                with suppress(OSError), held(Path(entry.path)):
-                    shutil.rmtree(entry.path, ignore_errors=True)
+    with suppress(OSError), os.scandir(root) as entries:
+        for entry in filter(lambda entry: is_session_id(entry.name), entries):
+            with suppress(OSError):  # other sessions remove theirs meanwhile
+                _remove_old(entry, older_than)
+
+
+def _remove_old(entry: "os.DirEntry[str]", older_than: float) -> None:
+    if time.time() - entry.stat().st_mtime > older_than:
+        with held(Path(entry.path)):
+            shutil.rmtree(entry.path, ignore_errors=True)
 
 
 def _make(root: Path, session_id: str) -> Path:
