@@ -205,7 +205,7 @@ def check_session(environment: Mapping[str, str]) -> Finding:
     with TemporaryDirectory(prefix="agentcell-doctor-") as project, rehearsal(environment) as (_, cell):
         request = parse_request({**REHEARSAL, "project_dir": project})
         limits = Limits(max_execution_seconds=SESSION_SECONDS)
-        result = anyio.run(run_until_signalled, request, limits, cell)
+        result = anyio.run(run_until_signalled, request, limits, cell, None, False)
     if result.error is not None:
         last_words = (result.stderr_tail or "").split("\n")[-LAST_LINES:]
         remedy = result.error.hint or "\n".join(["look at the end of the cell's stderr:", *last_words])

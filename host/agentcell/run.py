@@ -165,7 +165,8 @@ class _Cell:
                 return spawn_failed(self.request, child.failure)
             if self.listener.failure is not None:
                 raise self.listener.failure
-            return self.surroundings.described(decide(self.request, self._ending(supervision, child, swept)))
+            ending = self._ending(supervision, child, swept)
+            return self.surroundings.described(decide(self.request, ending)).masked(ending.mask)
 
     def _start(self) -> Child:
         settings = {MARKER: self.marker, **inner_timers(self.limits)}
@@ -182,6 +183,8 @@ class _Cell:
         swept = 0
         try:
             await supervision.run(line)
+        except BaseExceptionGroup as group:
+            raise _alone(group) from None
         finally:
             with anyio.CancelScope(shield=True):
                 swept = await sweep(child, self.marker, supervision.below, self.stop.forced)
@@ -204,6 +207,13 @@ class _Cell:
             notices=tuple(gauge.notices),
             violated=tuple(gauge.violated),
         )
+
+
+def _alone(error: BaseException) -> BaseException:
+    """An exception out of the groups it came in: trio puts an interrupt into one for each of our task groups."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
 
 
 def _is_in_loop() -> bool:

@@ -11,18 +11,23 @@ from agentcell.limits import Limits
 from agentcell.listener import OnEvent
 from agentcell.run import run_attempt
 from agentcell.stop import Stop
+from agentcell.transcripts import Keep
 from agentcell_protocol.exitcodes import CANCEL_SIGNALS
 from agentcell_protocol.request import SessionRequest
 from agentcell_protocol.result import SessionResult
 
 
 async def run_until_signalled(
-    request: SessionRequest, limits: Limits, environment: dict[str, str], on_event: OnEvent | None = None
+    request: SessionRequest,
+    limits: Limits,
+    environment: dict[str, str],
+    on_event: OnEvent | None = None,
+    keep: Keep = True,
 ) -> SessionResult:
     """Run one session; SIGINT, SIGTERM and SIGHUP cancel it, the result is `cancelled` then."""
     stop = Stop()
     async with cancelling_on_signals(stop):
-        return await run_attempt(request, limits, environment=environment, on_event=on_event, stop=stop)
+        return await run_attempt(request, limits, environment=environment, on_event=on_event, stop=stop, keep=keep)
 
 
 @asynccontextmanager

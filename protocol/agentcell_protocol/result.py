@@ -1,6 +1,6 @@
 """The result: the last line of a cell, and what a host returns."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self
 
 from pydantic import model_validator
@@ -105,9 +105,38 @@ class SessionResult(Frozen):
             error = error.model_copy(update={"partial_response": self.response or None})
         return self.model_copy(update={"status": "error", "response": error.message, "error": error})
 
+    def masked(self, mask: Callable[[str], str]) -> "SessionResult":
+        """The result with `mask` applied to what is said about the session; what the session itself said stays."""
+        error = self.error and _masked(self.error, mask)
+        told = {
+            "error": error,
+            "response": error.message if error else self.response,
+            "warnings": [one.model_copy(update={"message": mask(one.message)}) for one in self.warnings],
+            "attempts": [
+                one.model_copy(update={"error": one.error and _masked(one.error, mask)}) for one in self.attempts
+            ],
+        }
+        return self.model_copy(update=told)
+
     def to_message(self, *, hosted: bool = True) -> dict[str, Any]:
         """The members in the order of the wire; `hosted=False` leaves out what only a host knows."""
         return self.model_dump(exclude=None if hosted else set(HOST_MEMBERS))
+
+
+def _masked(error: SessionError, mask: Callable[[str], str]) -> SessionError:
+    details = {name: _masked_value(value, mask) for name, value in error.details.items()}
+    hint = error.hint and mask(error.hint)
+    return error.model_copy(update={"message": mask(error.message), "hint": hint, "details": details})
+
+
+def _masked_value(value: Any, mask: Callable[[str], str]) -> Any:
+    match value:
+        case str():
+            return mask(value)
+        case list():
+            return [_masked_value(item, mask) for item in value]
+        case _:
+            return value
 
 
 HOST_MEMBERS = (

@@ -22,12 +22,13 @@ class Recorder:
         self.request: dict[str, Any] = {}
         self.limits = Limits()
         self.environment: dict[str, str] = {}
+        self.keep: bool | None = None
 
     async def run(
-        self, request: SessionRequest, limits: Limits, environment: Mapping[str, str], _on_event: object
+        self, request: SessionRequest, limits: Limits, environment: Mapping[str, str], _on_event: object, keep: bool
     ) -> SessionResult:
         self.request = request.model_dump(exclude_defaults=True, exclude={"events"})
-        self.limits, self.environment = limits, dict(environment)
+        self.limits, self.environment, self.keep = limits, dict(environment), keep
         return SessionResult(status="complete", response="answer", session_name=request.session_name)
 
 
@@ -230,3 +231,11 @@ def test_with_json_a_wrong_request_is_a_result_too(recorder: Recorder) -> None:
 def test_a_project_without_a_name_has_a_session_name_all_the_same(recorder: Recorder) -> None:
     assert run("-C", "/", "hi").exit_code == 0
     assert recorder.request["session_name"] == "session"
+
+
+@pytest.mark.parametrize(("arguments", "keep"), [([], True), (["--no-keep"], False), (["--offline"], False)])
+def test_a_conversation_is_kept_unless_it_is_not_wanted_or_a_rehearsal(
+    recorder: Recorder, arguments: list[str], keep: bool
+) -> None:
+    assert run("hi", *arguments).exit_code == 0
+    assert recorder.keep is keep

@@ -254,7 +254,10 @@ def test_a_session_is_run_offline(
 ) -> None:
     seen = {}
 
-    async def run(_request: SessionRequest, _limits: Limits, environment: dict[str, str]) -> SessionResult:
+    async def run(
+        _request: SessionRequest, _limits: Limits, environment: dict[str, str], _on_event: None, keep: bool
+    ) -> SessionResult:
+        assert not keep
         seen.update(environment)
         return result
 

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from agentcell_protocol.errors import Category, RequestError, session_error
-from agentcell_protocol.result import HOST_MEMBERS, Attempt, SessionResult, Usage, failed, refused
+from agentcell_protocol.result import HOST_MEMBERS, Attempt, Notice, SessionResult, Usage, failed, refused
 
 DONE = SessionResult(status="complete", response="Done.", session_name="a", num_turns=2)
 GONE = session_error(Category.CRASHED, "the worker was killed by SIGKILL", signal="SIGKILL")
@@ -79,3 +79,25 @@ def test_a_refused_request_is_told_apart_by_what_it_said_of_itself() -> None:
     mistake = RequestError("max_turns", "0 is not allowed here", "give 1 or more")
     result = refused(mistake, {"session_name": "a", "id": 7, "max_turns": 0})
     assert result == failed(mistake.as_session_error(), session_name="a")
+
+
+def test_what_is_said_about_a_session_can_be_masked_but_not_what_it_said() -> None:
+    def mask(text: str) -> str:
+        return text.replace("secret", "*")
+
+    error = session_error(
+        Category.CLI_FAILED, "secret 1", hint="secret 2", partial_response="secret 3", lines=["secret 4", 5], code=6
+    )
+    notice = Notice(code="odd", message="secret 7")
+    attempt = Attempt(number=1, status="error", error=error)
+    result = failed(error, warnings=[notice], attempts=[attempt], flow="secret 8").masked(mask)
+    hidden = session_error(
+        Category.CLI_FAILED, "* 1", hint="* 2", partial_response="secret 3", lines=["* 4", 5], code=6
+    )
+    assert result == failed(
+        hidden,
+        warnings=[Notice(code="odd", message="* 7")],
+        attempts=[Attempt(number=1, status="error", error=hidden)],
+        flow="secret 8",
+    )
+    assert DONE.masked(mask) == DONE

@@ -18,6 +18,7 @@ from agentcell_protocol.credentials import auth_notices, auth_source
 from agentcell_protocol.errors import Category, RequestError, SessionError, session_error
 from agentcell_protocol.exitcodes import exit_code
 from agentcell_protocol.intake import Intake, read_message
+from agentcell_protocol.masking import Mask
 from agentcell_protocol.request import SessionRequest, parse_request, with_session_id
 from agentcell_protocol.result import Notice, SessionResult, failed
 from agentcell_protocol.version import PROTOCOL, __version__
@@ -98,7 +99,7 @@ class _Life:
         request = self.request = with_session_id(parse_request(received.message))
         environment = {**os.environ, **(request.env or {})}
         notices = (*auth_notices(environment), *_later(received))
-        report = self._report = Report(request, auth_source(environment), notices)
+        report = self._report = Report(request, auth_source(environment), notices, Mask(environment))
         agent = check_request(request)
         self.emitter = Emitter(self._wire.writes, request.events)
         self.emitter.event(_hello(request, self._start))

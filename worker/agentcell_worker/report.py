@@ -1,6 +1,7 @@
 """The result of a session, put together from what is known when it ends."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,11 +14,15 @@ from agentcell_worker.trace import Trace
 
 @dataclass(frozen=True)
 class Report:
-    """What every result of a request has in common. `began` is in seconds of the monotonic clock."""
+    """What every result of a request has in common. `began` is in seconds of the monotonic clock.
+
+    `mask` keeps secrets out of errors and warnings.
+    """
 
     request: SessionRequest
     auth_source: str | None = None
     notices: tuple[Notice, ...] = ()
+    mask: Callable[[str], str] = str
     began: float = field(default_factory=time.monotonic)
 
     def of(self, status: Status, response: str, usage: dict[str, int], trace: Trace) -> SessionResult:
@@ -38,7 +43,7 @@ class Report:
             warnings=[*self.notices, *trace.warnings],
             structured_output=trace.structured_output,
             **self._common(trace.waited_seconds),
-        )
+        ).masked(self.mask)
 
     def failed(self, error: SessionError, *, session_id: str | None = None) -> SessionResult:
         """The result of a session that never began."""
@@ -58,7 +63,7 @@ class Report:
             permission_denials=progress.denials,
             warnings=[*self.notices, *progress.notices],
             **self._common(progress.waited_seconds),
-        )
+        ).masked(self.mask)
 
     def _explained(self, error: SessionError | None) -> SessionError | None:
         """Nobody refused credentials that were not there."""

@@ -43,11 +43,11 @@ def _run(request: SessionRequest, limits: Limits, options: RunOptions, view: Vie
     listener = _listener(view)
     if not options.offline:
         environment = cell_environment(os.environ, env=options.env, pass_env=options.pass_env)
-        return anyio.run(run_until_signalled, request, limits, environment, listener)
+        return anyio.run(run_until_signalled, request, limits, environment, listener, not options.no_keep)
     from agentcell.offline.rehearsal import rehearsal, rehearsed
 
     with rehearsal(os.environ, env=options.env, pass_env=options.pass_env) as (_, environment):
-        return anyio.run(run_until_signalled, rehearsed(request), limits, environment, listener)
+        return anyio.run(run_until_signalled, rehearsed(request), limits, environment, listener, False)
 
 
 def _listener(view: View) -> OnEvent | None:

@@ -15,7 +15,7 @@ STDIN = "-"
 FALLBACK_NAME = "session"
 """The session's name where the project's folder has none that can be shown."""
 
-BESIDE_THE_REQUEST = frozenset({"request", "timeout", "env", "pass_env", "as_json", "offline", "verbose"})
+BESIDE_THE_REQUEST = frozenset({"request", "timeout", "env", "pass_env", "as_json", "no_keep", "offline", "verbose"})
 """Options that go together with `--request`: they are not about what the agent is to do."""
 
 MEMBERS = (

@@ -37,6 +37,7 @@ class RunOptions:
     pass_env: tuple[str, ...]
     context: dict[str, Any] | None
     request: str | None
+    no_keep: bool
     as_json: bool
     offline: bool
     verbose: bool

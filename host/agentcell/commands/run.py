@@ -29,6 +29,7 @@ from agentcell.commands.options import RunOptions, mapping_file, mcp_servers, pa
 @click.option("--pass-env", multiple=True, metavar="NAME", help="A variable to pass on as it is; repeat it.")
 @click.option("--context", callback=mapping_file, metavar="FILE", help="JSON or YAML: what the agent type asks for.")
 @click.option("--request", metavar="FILE|-", help="The whole request as JSON, instead of the options above.")
+@click.option("--no-keep", is_flag=True, help="Do not keep the conversation; it cannot be resumed then.")
 @click.option("--json", "as_json", is_flag=True, help="Print exactly one line: the result.")
 @click.option("--offline", is_flag=True, help="Rehearse: a scripted model on this machine, no credentials.")
 @click.option("-v", "--verbose", is_flag=True, help="Say on stderr what happens meanwhile.")
