@@ -59,7 +59,8 @@ def test_events_come_in_order_and_the_outcome_before_the_end(tmp_path: Path) -> 
 def test_an_answer_whose_result_is_odd_in_its_other_members_is_a_success(tmp_path: Path) -> None:
     odd = dict.fromkeys(("num_turns", "total_cost_usd", "usage", "errors", "user_message_uuids"), "x")
     numbers = dict.fromkeys(("stop_reason", "permission_denials", "user_message_uuid"), 5)
-    steps = [*OPENING, said(text("hello")), result(**{**odd, **numbers}), *ENDING]  # type: ignore[arg-type]
+    silent = said({"type": "text", "text": None}, message_id="msg_0")
+    steps = [*OPENING, silent, said(text("hello")), result(**{**odd, **numbers}), *ENDING]  # type: ignore[arg-type]
     code, (answer,), _ = run_worker(tmp_path, line(tmp_path, steps))
     answered = as_result(answer)
     assert (code, answered.status, answered.response, answered.cost_usd) == (0, "complete", "hello", None)

@@ -17,6 +17,7 @@ from agentcell_worker.translate import (
     events_of,
     is_spoken,
     task_change_of,
+    texts_of,
     turn_end_of,
 )
 
@@ -175,7 +176,7 @@ class _Answer:
         self._blocks: list[str] = []
 
     def add(self, message: Any) -> None:
-        texts = [block.text for block in message.content if type(block).__name__ == "TextBlock"]
+        texts = texts_of(message)
         if texts and message.message_id != self._message_id:
             self._message_id = message.message_id
             self._blocks.clear()

@@ -48,6 +48,11 @@ def turn_end_of(message: Any) -> TurnEnd | None:
     )
 
 
+def texts_of(message: Any) -> list[str]:
+    """The text blocks of an assistant message."""
+    return [_text(block.text) or "" for block in message.content if type(block).__name__ == "TextBlock"]
+
+
 def api_error_of(message: Any) -> str | None:
     """The CLI's name for the failed API call that an assistant message reports."""
     return _text(message.error)
