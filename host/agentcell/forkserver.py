@@ -13,6 +13,7 @@ from subprocess import Popen, TimeoutExpired
 import anyio
 
 from agentcell.forked import ForkedChild
+from agentcell.pipes import channel
 from agentcell.reap import in_thread
 from agentcell.spawn import WORKER, Child, Spawn, Start, start_cold
 from agentcell_protocol.cell import MARKER
@@ -91,15 +92,18 @@ class _Server:
         with ExitStack() as ours, ExitStack() as theirs:
             surroundings = write_surroundings(environment, directory)
             theirs.callback(os.close, surroundings)
-            stdin, stdout, stderr = (_pipe(ours, theirs, is_read_here=here) for here in (False, True, True))
+            stdin, stderr = (_pipe(ours, theirs, is_read_here=here) for here in (False, True))
+            stdout, writes = channel()
+            ours.enter_context(stdout)
+            theirs.enter_context(writes)
             report, reporter = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             ours.enter_context(report)
             theirs.enter_context(reporter)
-            sent = [stdin.theirs, stdout.theirs, stderr.theirs, reporter.fileno(), surroundings]
+            sent = [stdin.theirs, writes.fileno(), stderr.theirs, reporter.fileno(), surroundings]
             marker = environment.get(MARKER, "-").encode()
             send_with(self._control, marker, sent)
             ours.pop_all()
-            return ForkedChild(report, self.explain, stdin=stdin.ours, stdout=stdout.ours, stderr=stderr.ours)
+            return ForkedChild(report, self.explain, stdin=stdin.ours, stdout=stdout, stderr=stderr.ours)
 
     def explain(self) -> str:
         """Why it is lost, as far as it said so."""

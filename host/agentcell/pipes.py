@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import socket
 from contextlib import suppress
 from io import FileIO
 
@@ -11,8 +12,23 @@ from anyio.lowlevel import checkpoint
 READ_BYTES = 256 * 1024
 """In one read: long lines come in few pieces."""
 
-DEFAULT_CAPACITY = 64 * 1024
-"""Bytes a pipe holds where its size cannot be asked for."""
+CHANNEL_BYTES = 256 * 1024
+"""Asked for as a channel's send buffer: as much as is read at once."""
+
+DEFAULT_CAPACITY = 4 * CHANNEL_BYTES
+"""Bytes that neither a channel, of which the kernel doubles the buffer, nor a pipe of unknown size exceeds."""
+
+
+def channel() -> tuple[FileIO, FileIO]:
+    """A one-way stream, the reading and the writing end, that only who holds an end can write to.
+
+    Anybody of the same user, a tool among them, can open another process's pipe through /proc and write into it; a
+    socket nobody can.
+    """
+    reads, writes = socket.socketpair()
+    reads.shutdown(socket.SHUT_WR)
+    writes.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, CHANNEL_BYTES)
+    return FileIO(reads.detach(), "rb"), FileIO(writes.detach(), "wb")
 
 
 class PipeReader:

@@ -15,6 +15,7 @@ from agentcell.environment import cell_environment
 from agentcell.errors import RunningLoopError, request_error
 from agentcell.forkserver import starting
 from agentcell.gate import Gate, Turn
+from agentcell.interrupt import plain_interrupt
 from agentcell.limits import Limits
 from agentcell.listener import Listener, OnEvent
 from agentcell.meter import Meter
@@ -99,13 +100,17 @@ async def run_attempt(
     request = with_session_id(request)
     line = request_line(request, on_event, limits)
     surroundings = Surroundings(request, environment, keep=keep, is_fresh=is_fresh)
-    async with starting() if spawn is None else nullcontext(spawn) as start_cell, (gate or Gate()).turn(stop) as turn:
-        if stop.reason is not None:
-            result = not_started(request, cancelled(stop.reason))
-        else:
-            listener = Listener(on_event, _heard(request))
-            cell = _Cell(request, limits, environment, surroundings, listener, stop, start_cell, meter or Meter(), turn)
-            result = await cell.run(line)
+    starter = starting() if spawn is None else nullcontext(spawn)
+    with plain_interrupt():
+        async with starter as start_cell, (gate or Gate()).turn(stop) as turn:
+            if stop.reason is not None:
+                result = not_started(request, cancelled(stop.reason))
+            else:
+                listener = Listener(on_event, _heard(request))
+                cell = _Cell(
+                    request, limits, environment, surroundings, listener, stop, start_cell, meter or Meter(), turn
+                )
+                result = await cell.run(line)
     return await write_result_file(request, result)
 
 

@@ -6,14 +6,14 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from io import FileIO
 from subprocess import PIPE, Popen
 from typing import IO, ClassVar, Final, Literal, cast
 
 import anyio
 
-from agentcell.pipes import PipeReader, PipeWriter
+from agentcell.pipes import PipeReader, PipeWriter, channel
 
 WORKER = (sys.executable, "-P", "-m", "agentcell_worker")
 """The bare cell; -P keeps the files of the directory it starts in from being imported."""
@@ -87,8 +87,8 @@ class ColdChild(Child):
 
     start = "cold"
 
-    def __init__(self, process: "Popen[bytes]") -> None:
-        super().__init__(stdin=_raw(process.stdin), stdout=_raw(process.stdout), stderr=_raw(process.stderr))
+    def __init__(self, process: "Popen[bytes]", stdout: FileIO) -> None:
+        super().__init__(stdin=_raw(process.stdin), stdout=stdout, stderr=_raw(process.stderr))
         self._process = process
         self._pidfd = _open_pidfd(process.pid)
 
@@ -136,18 +136,22 @@ class ColdChild(Child):
 
 def start_cold(environment: Mapping[str, str], directory: str, *, command: Sequence[str] = WORKER) -> Child:
     """Start `command` as a fresh process, in a session of its own. Raises OSError."""
-    process = Popen(
-        command,
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=PIPE,
-        bufsize=0,
-        cwd=directory,
-        env=dict(environment),
-        close_fds=True,
-        start_new_session=True,
-    )
-    return ColdChild(process)
+    stdout, theirs = channel()
+    with theirs, ExitStack() as undo:
+        undo.enter_context(stdout)
+        process = Popen(
+            command,
+            stdin=PIPE,
+            stdout=theirs,
+            stderr=PIPE,
+            bufsize=0,
+            cwd=directory,
+            env=dict(environment),
+            close_fds=True,
+            start_new_session=True,
+        )
+        undo.pop_all()
+    return ColdChild(process, stdout)
 
 
 def _raw(stream: IO[bytes] | None) -> FileIO:

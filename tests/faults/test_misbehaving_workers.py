@@ -49,6 +49,11 @@ async def test_forged_results_are_not_believed(room: Room) -> None:
 
 
 @either_start
+async def test_a_tool_cannot_forge_a_result_through_the_open_files_of_its_worker(room: Room) -> None:
+    assert told(await room.run("forges_through_proc")) == Told()
+
+
+@either_start
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGSEGV"])
 async def test_a_death_in_the_middle_of_a_line_names_the_signal_and_keeps_what_was_said(room: Room, name: str) -> None:
     response = f"the worker was killed by {name} in the middle of a line; its last event was text"

@@ -121,7 +121,7 @@ async def test_a_cell_has_what_its_order_gave_it_and_nothing_else(workers: Forke
         first
         == second
         == {
-            "descriptors": {"0": "pipe", "1": "pipe", "2": "pipe"},
+            "descriptors": {"0": "pipe", "1": "socket", "2": "pipe"},
             "signals": {
                 "SIGINT": str(signal.default_int_handler),
                 "SIGPIPE": str(signal.SIG_IGN),
