@@ -58,7 +58,7 @@ def decide(request: SessionRequest, ending: Ending) -> SessionResult:
     result = _from_nothing(request, ending) if heard is None else _from_heard(heard, ending)
     result = result.model_copy(
         update={
-            "session_id": result.session_id or ending.record.session_id,
+            "session_id": result.session_id or ending.record.session_id or request.session_id or request.resume,
             "model": result.model or ending.record.model,
             "warnings": [*result.warnings, *_warnings(ending)],
             "swept_processes": result.swept_processes + ending.swept,
