@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def plain_interrupt() -> Iterator[None]:
-    """Let a KeyboardInterrupt out as what it is: trio raises it in any task, and our task groups are nobody's business."""
+    """Let a KeyboardInterrupt out as what it is: trio raises it in any task, in ours as well."""
     try:
         yield
     except BaseExceptionGroup as group:
