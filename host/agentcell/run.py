@@ -188,8 +188,6 @@ class _Cell:
         swept = 0
         try:
             await supervision.run(line)
-        except BaseExceptionGroup as group:
-            raise _alone(group) from None
         finally:
             with anyio.CancelScope(shield=True):
                 swept = await sweep(child, self.marker, supervision.below, self.stop.forced)
@@ -212,13 +210,6 @@ class _Cell:
             notices=tuple(gauge.notices),
             violated=tuple(gauge.violated),
         )
-
-
-def _alone(error: BaseException) -> BaseException:
-    """An exception out of the groups it came in: trio puts an interrupt into one for each of our task groups."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error
 
 
 def _is_in_loop() -> bool:
