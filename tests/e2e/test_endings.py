@@ -7,7 +7,7 @@ from tests.e2e.scenes import Played, Scene, play
 
 from agentcell import Limits
 from agentcell_protocol.errors import Category, session_error
-from agentcell_protocol.result import Usage
+from agentcell_protocol.result import Notice, Usage
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -48,6 +48,7 @@ SCENES = {
     "denied": Scene(
         [DENIED, {"text": "I may not."}], members={"permission_mode": "default", "allowed_tools": ["Read"]}
     ),
+    "server": Scene([{"text": "Alone."}], members={"mcp_servers": {"tickets": {"command": "/nowhere/tickets-mcp"}}}),
     "background": Scene(background("sleep 3; echo done > marker.txt")),
     "background cut": Scene(background("sleep 600; echo done > marker.txt"), limits=Limits(drain_seconds=0.5)),
 }
@@ -141,6 +142,14 @@ def test_a_denied_tool_is_listed_and_nobody_is_asked(played: dict[str, Played]) 
     assert (ended.result.status, ended.result.response) == ("complete", "I may not.")
     assert [denial.tool_name for denial in ended.result.permission_denials] == ["Write"]
     assert not (ended.project / "made.txt").exists()
+
+
+def test_a_server_that_cannot_start_is_warned_of(played: dict[str, Played]) -> None:
+    ended = played["server"]
+    assert (ended.result.status, ended.result.response) == ("complete", "Alone.")
+    assert ended.result.warnings == [
+        Notice(code="mcp_server", message="the MCP server tickets is not connected (failed)")
+    ]
 
 
 def test_background_work_is_waited_for(played: dict[str, Played]) -> None:

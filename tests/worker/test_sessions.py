@@ -181,6 +181,12 @@ async def test_a_cli_too_old_for_verbatim_prompts_is_warned_of(tmp_path: Path) -
     assert (ran.status, ran.warnings) == ("complete", ["sdk_warning"])
 
 
+async def test_a_server_that_did_not_start_is_warned_of_once(tmp_path: Path) -> None:
+    init = system("init", model="m-1", mcp_servers=[{"name": "tickets", "status": "failed"}])
+    ran = await run(tmp_path, [*OPENING, init, init, said(text("hello")), result(), *ENDING])
+    assert (ran.status, ran.warnings) == ("complete", ["mcp_server"])
+
+
 async def test_a_result_that_lacks_members_is_a_named_failure(tmp_path: Path) -> None:
     ran = await run(
         tmp_path, [*OPENING, said(text("half")), {"say": {"type": "result", "subtype": "success"}}, *ENDING]

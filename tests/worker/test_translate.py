@@ -41,6 +41,13 @@ def system(subtype: str, **data: Any) -> SystemMessage:
             [{"type": "session_started", "session_id": "s", "model": "m"}],
         ),
         (
+            system("init", mcp_servers=[{"name": "a", "status": "connected"}, {"name": "b", "status": "failed"}, {}]),
+            [
+                {"type": "session_started", "session_id": None, "model": None},
+                {"type": "warning", "code": "mcp_server", "message": "the MCP server b is not connected (failed)"},
+            ],
+        ),
+        (
             system("api_retry", **RETRY),
             [
                 {
@@ -173,7 +180,7 @@ def test_what_a_result_says_in_another_type_counts_as_not_said(odd: Any) -> None
 @pytest.mark.parametrize("odd", [5, -1, 10**400, "x", ["x"], {"a": 1}, None])
 def test_messages_in_which_everything_is_of_another_type_are_still_read(odd: Any) -> None:
     messages = [
-        system("init", session_id=odd, model=odd),
+        system("init", session_id=odd, model=odd, mcp_servers=odd),
         system("api_retry", attempt=odd, max_retries=odd, retry_delay_ms=odd, error_status=odd, error=odd),
         UserMessage(content=[ToolResultBlock("t1", odd), ToolResultBlock("t2", [odd, {"type": "text", "text": odd}])]),
         AssistantMessage(content=[TextBlock(odd)], model="m"),

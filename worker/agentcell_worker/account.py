@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from agentcell_protocol.errors import Category, SessionError
-from agentcell_protocol.result import Denial, Usage
+from agentcell_protocol.result import Denial, Notice, Usage
 from agentcell_worker.outcome import FATAL_STATUSES, Seen, TurnEnd, failure, judge
 from agentcell_worker.progress import Progress
 from agentcell_worker.trace import Trace
@@ -117,6 +117,8 @@ class Account:
             self._is_in_turn = True
             if event["session_id"] == self.progress.session_id:
                 return
+        if event["type"] == "warning" and self._has_warned(event):
+            return
         self.progress.note(event, time.monotonic())
         self._listen(event)
         match event:
@@ -125,6 +127,10 @@ class Account:
                 self.fail(failure(Category.AUTHENTICATION, self.seen(), http_status=status, api_error=name))
             case {"type": "rate_limit", "status": "rejected", "resets_at": int(resets_at)}:
                 self._resets_at = resets_at
+
+    def _has_warned(self, event: dict[str, Any]) -> bool:
+        """The CLI tells of its start again with each turn."""
+        return Notice(code=event["code"], message=event["message"]) in self.progress.notices
 
     def _follow_tasks(self, message: Any) -> None:
         change = task_change_of(message)

@@ -10,6 +10,9 @@ from agentcell_worker.outcome import TurnEnd
 SYNTHETIC = "<synthetic>"
 """The model of a message that the CLI wrote itself, to report a failure in prose."""
 
+SERVING = frozenset({"connected", "disabled"})
+"""Statuses of an MCP server that is as its configuration has it; the CLI waits for those that are still starting."""
+
 TERMINAL_TASK_STATUSES = frozenset({"completed", "failed", "stopped", "killed"})
 
 MAX_COUNT = 2**53
@@ -119,13 +122,7 @@ def _system(message: Any) -> list[Event]:
     data = message.data
     match message.subtype:
         case "init":
-            return [
-                {
-                    "type": "session_started",
-                    "session_id": _text(data.get("session_id")),
-                    "model": _text(data.get("model")),
-                }
-            ]
+            return [_session_started(data), *_servers_missed(data)]
         case "api_retry":
             return [_api_retry(data)]
         case "permission_denied":
@@ -133,6 +130,28 @@ def _system(message: Any) -> list[Event]:
             return [{"type": "permission_denied", "tool_name": name, "tool_use_id": use}]
         case _:
             return []
+
+
+def _session_started(data: Mapping[str, Any]) -> Event:
+    return {
+        "type": "session_started",
+        "session_id": _text(data.get("session_id")),
+        "model": _text(data.get("model")),
+    }
+
+
+def _servers_missed(data: Mapping[str, Any]) -> list[Event]:
+    """A warning for each MCP server that the session has to do without."""
+    told = [server for server in _items(data.get("mcp_servers")) if isinstance(server, Mapping)]
+    return [
+        {
+            "type": "warning",
+            "code": "mcp_server",
+            "message": f"the MCP server {server.get('name')} is not connected ({status})",
+        }
+        for server in told
+        if (status := _text(server.get("status"))) is not None and status not in SERVING
+    ]
 
 
 def _api_retry(data: Mapping[str, Any]) -> Event:
