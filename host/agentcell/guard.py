@@ -20,7 +20,7 @@ from agentcell.lines import LineWriter
 from agentcell.run import run_attempt
 from agentcell.signals import cancelling_on_signals, heeded_signals
 from agentcell.stop import Stop
-from agentcell_protocol.errors import Category, RequestError, SessionError, session_error
+from agentcell_protocol.errors import RequestError, SessionError, internal_error
 from agentcell_protocol.exitcodes import exit_code
 from agentcell_protocol.intake import read_message
 from agentcell_protocol.request import SessionRequest, parse_request
@@ -59,7 +59,7 @@ def main() -> int:
         error = cancelled(early.reason)
     except Exception as mistake:  # noqa: BLE001 - the outermost frame
         traceback.print_exc()
-        error = session_error(Category.INTERNAL, f"agentcell-worker failed: {mistake!r}")
+        error = internal_error(mistake)
     return _answer(_not_run(error, message), LineWriter(STDOUT))
 
 

@@ -121,6 +121,17 @@ def session_error(
     )
 
 
+def internal_error(unexpected: BaseException) -> SessionError:
+    """The error of a mistake in agentcell; an exception that came alone in a group is named itself."""
+    while isinstance(unexpected, BaseExceptionGroup) and len(unexpected.exceptions) == 1:
+        unexpected = unexpected.exceptions[0]
+    return session_error(
+        Category.INTERNAL,
+        f"{type(unexpected).__name__}: {unexpected}",
+        hint="this is a mistake in agentcell; the traceback is on stderr",
+    )
+
+
 class RequestError(ValueError):
     """A request that the protocol refuses.
 

@@ -9,6 +9,7 @@ from agentcell_protocol.errors import (
     RequestError,
     SessionError,
     WireError,
+    internal_error,
     is_retryable,
     session_error,
 )
@@ -45,6 +46,16 @@ def test_a_session_error_keeps_what_it_is_told() -> None:
         http_status=429,
         retry_after_s=3.0,
         details={"header": "x"},
+    )
+
+
+def test_a_mistake_of_ours_is_named_out_of_the_groups_it_came_in() -> None:
+    lone = ExceptionGroup("unhandled errors in a TaskGroup", [ExceptionGroup("again", [KeyError("a")])])
+    assert internal_error(lone) == session_error(
+        Category.INTERNAL, "KeyError: 'a'", hint="this is a mistake in agentcell; the traceback is on stderr"
+    )
+    assert internal_error(ExceptionGroup("two", [KeyError("a"), OSError("b")])).message == (
+        "ExceptionGroup: two (2 sub-exceptions)"
     )
 
 

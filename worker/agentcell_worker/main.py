@@ -15,7 +15,7 @@ import anyio
 
 from agentcell_protocol import cell
 from agentcell_protocol.credentials import auth_notices, auth_source
-from agentcell_protocol.errors import Category, RequestError, SessionError, session_error
+from agentcell_protocol.errors import Category, RequestError, SessionError, internal_error, session_error
 from agentcell_protocol.exitcodes import exit_code
 from agentcell_protocol.intake import Intake, read_message
 from agentcell_protocol.masking import Mask
@@ -89,7 +89,7 @@ class _Life:
         except Exception as unexpected:  # noqa: BLE001 - the outermost frame of the worker
             self._stop.settle()
             sys.excepthook(type(unexpected), unexpected, unexpected.__traceback__)
-            result = self._ended(_internal(unexpected))
+            result = self._ended(internal_error(unexpected))
         self._stop.settle()
         return self._swept(result)
 
@@ -177,14 +177,6 @@ def _hello(request: SessionRequest, start: Start) -> dict[str, Any]:
 def _later(received: Intake) -> list[Notice]:
     message = "lines after the request were ignored"
     return [Notice(code="later_lines", message=message)] if received.has_more else []
-
-
-def _internal(unexpected: Exception) -> SessionError:
-    return session_error(
-        Category.INTERNAL,
-        f"{type(unexpected).__name__}: {unexpected}",
-        hint="this is a mistake in agentcell; the worker's stderr has the traceback",
-    )
 
 
 def _drain_seconds(given: str | None) -> float:
