@@ -157,8 +157,9 @@ async def test_a_cli_that_will_not_end_is_ended(tmp_path: Path) -> None:
         {"raw": '{"type": "assistant", "mess\n'},
         {"raw": "\ufeff" + '{"type": "system", "subtype": "status"}\n'},
         {"raw": "{" + '"a": {' * 15_000 + "\n"},
+        {"say": {"type": "control_response", "response": "odd"}},
     ],
-    ids=["half a line", "a byte order mark", "a nesting without end"],
+    ids=["half a line", "a byte order mark", "a nesting without end", "an answer that is no object"],
 )
 async def test_broken_lines_are_named(tmp_path: Path, broken: Step) -> None:
     ran = await run(tmp_path, [*OPENING, said(text("half")), broken, {"await": "eof"}, {"hang": True}])
@@ -195,15 +196,21 @@ async def test_a_result_that_lacks_members_is_a_named_failure(tmp_path: Path) ->
     assert "duration_ms" in ran.response
 
 
+async def test_a_result_with_a_member_of_another_type_is_a_named_failure(tmp_path: Path) -> None:
+    ran = await run(tmp_path, [*OPENING, said(text("half")), result(deferred_tool_use="odd"), *ENDING])
+    assert ran.error == (Category.PROTOCOL, "half")
+
+
 async def test_messages_nobody_knows_are_passed_over(tmp_path: Path) -> None:
     unknown: list[Step] = [
         {"say": {"type": "new_kind", "a": 1}},
         system("new_subtype"),
         {"say": {"type": "assistant", "message": {"content": "not a list"}}},
+        {"say": {"type": "rate_limit_event", "rate_limit_info": "odd", "uuid": "u", "session_id": "s"}},
         {"raw": "[SandboxDebug] plain text\n\n"},
     ]
     ran = await run(tmp_path, [*OPENING, *unknown, said(text("hello")), result(), *ENDING])
-    assert (ran.status, ran.response, ran.warnings) == ("complete", "hello", ["unreadable_message"])
+    assert (ran.status, ran.response, ran.warnings) == ("complete", "hello", ["unreadable_message"] * 2)
 
 
 async def test_background_work_is_waited_for_with_the_turn_it_causes(tmp_path: Path) -> None:

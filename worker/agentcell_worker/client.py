@@ -1,7 +1,7 @@
 """The SDK's client as a cell uses it: entered again and again, and ended in bounded time."""
 
 import os
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,15 @@ from typing import Any
 from uuid import uuid4
 
 import anyio
-from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, CLIJSONDecodeError, ProcessError, ResultMessage
+from claude_agent_sdk import (
+    ClaudeAgentOptions,
+    ClaudeSDKClient,
+    CLIConnectionError,
+    CLIJSONDecodeError,
+    Message,
+    ProcessError,
+    ResultMessage,
+)
 
 from agentcell_protocol.codec import encode
 from agentcell_protocol.errors import SessionError
@@ -21,7 +29,7 @@ from agentcell_worker.cli_process import CLOSE_SECONDS, CliProcess, cli_of, unti
 from agentcell_worker.options import outside, with_defaults
 from agentcell_worker.outcome import Seen, cli_ended
 from agentcell_worker.private_file import remove_private, write_private
-from agentcell_worker.sdk_errors import BROKEN, explain
+from agentcell_worker.sdk_errors import BROKEN, explain, parsed
 from agentcell_worker.sdk_log import SdkLogHandler
 from agentcell_worker.tail import Tail, write_stderr
 
@@ -77,6 +85,13 @@ class AgentClient(ClaudeSDKClient):
             tasks.cancel_scope.cancel()
         if not self._is_connected:
             raise CannotStart(error or cli_ended(self.exit_code, self.tail.text(), expectations(self)))
+
+    async def receive_messages(self) -> AsyncIterator[Message]:
+        """What the CLI says; see `parsed` for what it raises."""
+        if self._query is None:
+            raise CLIConnectionError("not connected")
+        async for message in parsed(self._query.receive_messages()):
+            yield message
 
     async def disconnect(self) -> None:
         """End the CLI, within a few seconds."""

@@ -1,6 +1,11 @@
 """The border where the SDK's exceptions become errors of the wire."""
 
-from claude_agent_sdk import ClaudeSDKError, CLIJSONDecodeError, CLINotFoundError, ProcessError, ResultError
+from collections.abc import AsyncIterator
+from typing import Any
+
+from claude_agent_sdk import ClaudeSDKError, CLIJSONDecodeError, CLINotFoundError, Message, ProcessError, ResultError
+from claude_agent_sdk._errors import MessageParseError
+from claude_agent_sdk._internal.message_parser import parse_message
 
 from agentcell_protocol.errors import Category, SessionError, session_error
 from agentcell_worker.outcome import Seen, TurnEnd, cli_ended, judge, partial_of
@@ -8,7 +13,30 @@ from agentcell_worker.outcome import Seen, TurnEnd, cli_ended, judge, partial_of
 BROKEN = (ClaudeSDKError, UnicodeDecodeError, RecursionError)
 """What reading the CLI's output can raise: the CLI died, or wrote what is no message."""
 
+MISREAD = (AttributeError, LookupError, TypeError)
+"""What the SDK raises for a member of another type than it takes for granted."""
+
 CLI_HINT = "leave cli_path out to use the CLI that comes with the SDK, or name an executable file"
+
+
+async def parsed(decoded: AsyncIterator[dict[str, Any]]) -> AsyncIterator[Message]:
+    """The messages of which the SDK has `decoded` the lines.
+
+    Raises MessageParseError for one that cannot be read, CLIJSONDecodeError where its reader gave up.
+    """
+    try:
+        async for data in decoded:
+            if (message := _message(data)) is not None:
+                yield message
+    except MISREAD as odd:
+        raise CLIJSONDecodeError(str(odd), odd) from odd
+
+
+def _message(data: dict[str, Any]) -> Message | None:
+    try:
+        return parse_message(data)
+    except MISREAD as odd:
+        raise MessageParseError(f"{type(odd).__name__}: {odd}", data) from odd
 
 
 def explain(broken: Exception, seen: Seen, *, exit_code: int | None = None, stderr_tail: str = "") -> SessionError:
@@ -20,7 +48,7 @@ def explain(broken: Exception, seen: Seen, *, exit_code: int | None = None, stde
             return cli_ended(broken.exit_code, stderr_tail, seen)
         case CLINotFoundError():
             return session_error(Category.CLI_NOT_FOUND, str(broken), hint=CLI_HINT)
-        case CLIJSONDecodeError() | UnicodeDecodeError() | RecursionError():
+        case CLIJSONDecodeError() | UnicodeDecodeError() | RecursionError() | AttributeError():
             message = f"the CLI wrote what is no message: {broken}"
             return session_error(Category.PROTOCOL, message, partial_response=partial_of(seen), stderr_tail=stderr_tail)
         case _ if isinstance(broken.__cause__, OSError) and exit_code is None and not seen.has_started:
