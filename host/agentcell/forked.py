@@ -19,6 +19,9 @@ from agentcell_protocol.forking import HURRY, Report, receive_report
 SWEEP_SECONDS = cell.TERM_SECONDS + cell.KILL_SECONDS + 1.0
 """From a cell's death to giving up on the server's word that nothing of it is left."""
 
+REPORT_SECONDS = 3.0
+"""From a cell's death to giving up on a server that does not tell of it: somebody has stopped it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Spent:
@@ -68,8 +71,14 @@ class ForkedChild(Child):
     async def exited(self) -> Status:
         """Wait for its death, whoever else holds its pipes."""
         while (status := self.status) is None:
-            watched = self._pidfd if self._has_ended and self._pidfd is not None else self._report.fileno()
-            await anyio.wait_readable(watched)
+            if self._pidfd is None:
+                await anyio.wait_readable(self._report)
+            elif self._has_ended:
+                await anyio.wait_readable(self._pidfd)
+            elif _has_died(self._pidfd):
+                await self._hear_of_death()
+            else:
+                await _readable(self._report.fileno(), self._pidfd)
         return status
 
     def send(self, number: signal.Signals) -> None:
@@ -84,9 +93,8 @@ class ForkedChild(Child):
     async def swept(self) -> int:
         """Wait until the server has ended what the cell left, or is lost; how many processes that were."""
         with anyio.move_on_after(SWEEP_SECONDS):
-            while not self._has_ended:
+            while not self._has_ended and self.status != UNSEEN:
                 await anyio.wait_readable(self._report)
-                self._hear()
         return self._swept
 
     def hurry(self) -> None:
@@ -106,6 +114,13 @@ class ForkedChild(Child):
             anyio.notify_closing(self._pidfd)
             os.close(self._pidfd)
             self._pidfd = None
+
+    async def _hear_of_death(self) -> None:
+        with anyio.move_on_after(REPORT_SECONDS) as waiting:
+            while self.status is None and not self._has_ended:
+                await anyio.wait_readable(self._report)
+        if waiting.cancelled_caught:
+            self._status = UNSEEN
 
     def _hear(self) -> None:
         """Take what was reported by now."""
@@ -136,6 +151,18 @@ class ForkedChild(Child):
         self._has_ended = True
         if self._pidfd is None and self._status is None and self.failure is None:
             self.failure = OSError(errno.EPIPE, self._explain())
+
+
+async def _readable(*descriptors: int) -> None:
+    """Wait until one of them can be read."""
+    async with anyio.create_task_group() as tasks:
+        for fd in descriptors:
+            tasks.start_soon(_cancel_when_readable, fd, tasks.cancel_scope)
+
+
+async def _cancel_when_readable(fd: int, scope: anyio.CancelScope) -> None:
+    await anyio.wait_readable(fd)
+    scope.cancel()
 
 
 def _has_died(pidfd: int) -> bool:

@@ -8,6 +8,7 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from io import FileIO
+from signal import SIGCONT
 from subprocess import Popen, TimeoutExpired
 
 import anyio
@@ -118,6 +119,7 @@ class _Server:
         """Have it end; kill it if it does not."""
         self._control.shutdown(socket.SHUT_RDWR)  # closing is not enough where a fork of ours holds it, too
         self.process.terminate()
+        self.process.send_signal(SIGCONT)  # one that is stopped would not hear of it
         try:
             self.process.wait(END_SECONDS)
         except TimeoutExpired:

@@ -86,7 +86,7 @@ def kill(row: Row) -> None:
     """Kill exactly this process, if it is still there."""
     now = read_row(row.pid)
     if now is not None and now.start == row.start:
-        with suppress(ProcessLookupError):
+        with suppress(ProcessLookupError, PermissionError):  # it may be another user's, started by way of sudo
             os.kill(row.pid, signal.SIGKILL)
 
 

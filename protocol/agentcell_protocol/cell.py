@@ -97,10 +97,12 @@ def ending(
     *,
     term_seconds: float = TERM_SECONDS,
     awaited: Container[int] = (),
+    stirs: Callable[[], bool] = lambda: False,
 ) -> Iterator[float]:
     """`end` in steps, between which so many seconds are to pass; what was found is added to `seen`.
 
-    Those that are in `seen` before have had their SIGTERM.
+    Those that are in `seen` before have had their SIGTERM. `stirs` says whether `find` has just seen a sign of
+    what it did not find.
     """
     kill_at = time.monotonic() + term_seconds
     give_up_at = kill_at + KILL_SECONDS
@@ -113,7 +115,7 @@ def ending(
             elif process not in seen:
                 signal_process(process, signal.SIGTERM)
             seen.add(process)
-        clear_looks = 0 if found else clear_looks + 1
+        clear_looks = 0 if found or stirs() else clear_looks + 1
         if clear_looks < CLEAR_LOOKS:
             yield SETTLE_SECONDS
     for process in seen:

@@ -4,7 +4,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -44,6 +44,7 @@ class Cells:
         self._dead: list[Cell] = []
         self._look_at = inf
         self._is_ending = False
+        self._stirs = False
 
     def __bool__(self) -> bool:
         return bool(self._living or self._dead)
@@ -79,6 +80,11 @@ class Cells:
             self._let_go(of)
         return word != b""
 
+    def end_rest(self) -> None:
+        """Kill whatever still lives below this process. Blocks: moments if there is nothing."""
+        if _has_children():
+            cell.end(cell.descendants, term_seconds=0.0)
+
     def close(self) -> None:
         """Close all report sockets; the cells are somebody else's now, or gone."""
         for each in (*self._living.values(), *self._dead):
@@ -111,7 +117,7 @@ class Cells:
         seen = {"max_rss_kb": spent.ru_maxrss, "cpu_seconds": spent.ru_utime + spent.ru_stime}
         send_report(dead.report, {"status": os.waitstatus_to_exitcode(status), **seen})
         self._dead.append(dead)
-        if self._left_by(dead):
+        if self._left_by(dead) or self._stirs:
             self._begin_sweep(dead)
         else:
             self._close(dead)
@@ -119,7 +125,9 @@ class Cells:
     def _begin_sweep(self, dead: Cell) -> None:
         term_seconds = 0.0 if dead.has_hurry or self._is_ending else cell.TERM_SECONDS
         find = partial(self._left_by, dead)
-        dead.sweep = cell.ending(find, dead.left, term_seconds=term_seconds, awaited=self._living)
+        dead.sweep = cell.ending(
+            find, dead.left, term_seconds=term_seconds, awaited=self._living, stirs=lambda: self._stirs
+        )
         self._look_at = time.monotonic()
 
     def _sweep(self) -> None:
@@ -137,11 +145,25 @@ class Cells:
 
     def _left_by(self, dead: Cell) -> list[psutil.Process]:
         """What lives of a dead cell: a child of ours that is no cell is what one left, and all below it as well."""
+        self._stirs = False
         if not _has_children():
             return []
-        children = [child for child in psutil.Process().children() if child.pid not in self._living]
-        roots = [child for child in children if cell.is_alive(child) and self._owner_of(child) is dead]
-        return [*roots, *(process for root in roots for process in cell.descendants(root.pid))]
+        below = psutil.Process().children(recursive=True)  # one look for all, parents before their children
+        owners: dict[int, Cell | None] = dict.fromkeys(self._living)
+        for process in below:
+            if process.pid not in owners:
+                owners[process.pid] = self._owner_below(process, owners)
+        return [process for process in below if owners[process.pid] is dead and cell.is_alive(process)]
+
+    def _owner_below(self, process: psutil.Process, owners: Mapping[int, Cell | None]) -> Cell | None:
+        with suppress(psutil.Error):
+            parent = process.ppid()
+            if parent != os.getpid():
+                return owners.get(parent)
+            if cell.is_alive(process):
+                return self._owner_of(process)
+            self._stirs = True  # it died in this moment, and may have forked before
+        return None
 
     def _owner_of(self, stray: psutil.Process) -> Cell:
         """Whose it is: as was found out before, as its marker says, or else the last one's that died."""

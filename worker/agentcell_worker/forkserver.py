@@ -93,6 +93,7 @@ class _Server:
                 if self._order is not None:
                     return self._order
             self._cells.step()
+        self._cells.end_rest()
         return None
 
     def _watch_signals(self, lifetime: ExitStack) -> None:
