@@ -1,5 +1,6 @@
 """The client a worker uses: what its CLI is given, and how its start can fail."""
 
+import errno
 import json
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,14 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient
 from tests.worker.script import ENDING, OPENING, SUCCESS, Step, fake_cli, fake_client, request, result, said, text
 
-from agentcell_protocol.errors import Category
+from agentcell_protocol.errors import Category, session_error
 from agentcell_protocol.request import parse_request
 from agentcell_worker import session
 from agentcell_worker.agents.registry import BUILD_TOOLS
 from agentcell_worker.cli_process import cli_of
 from agentcell_worker.client import CannotStart, create_client, session_id_of
 from agentcell_worker.options import client_arguments
+from agentcell_worker.sdk_errors import not_started
 
 SECONDS = 30
 
@@ -186,6 +188,40 @@ async def test_a_cli_that_is_not_there_or_cannot_be_run_is_not_found(tmp_path: P
             await client.connect()
         assert failed.value.error.category is Category.CLI_NOT_FOUND
         assert str(path) in failed.value.error.message
+
+
+@pytest.mark.anyio
+async def test_a_cli_that_would_get_too_much_is_not_one_that_is_not_there(tmp_path: Path) -> None:
+    client = fake_client(tmp_path, SUCCESS, env={"LARGE": "x" * 200_000})
+    with anyio.fail_after(SECONDS), pytest.raises(CannotStart) as failed:
+        await client.connect()
+    assert failed.value.error == session_error(
+        Category.SPAWN_FAILED,
+        "the CLI could not be started: Argument list too long",
+        hint="make what the request gives the CLI smaller, its env above all",
+        errno=errno.E2BIG,
+    )
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN])
+def test_a_machine_that_can_start_no_process_is_named(number: int) -> None:
+    assert not_started(OSError(number, "no more")) == session_error(
+        Category.SPAWN_FAILED,
+        "the CLI could not be started: no more",
+        hint="check the limits on processes, memory and open files",
+        errno=number,
+    )
+
+
+@pytest.mark.anyio
+async def test_a_project_that_has_gone_is_named(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    client = create_client(project, None, None, cli_path=fake_cli(tmp_path))
+    with anyio.fail_after(SECONDS), pytest.raises(CannotStart) as failed:
+        await client.connect()
+    assert failed.value.error == session_error(
+        Category.SPAWN_FAILED, f"the project directory is gone: {project}", errno=errno.ENOENT
+    )
 
 
 @pytest.mark.anyio

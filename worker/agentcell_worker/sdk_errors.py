@@ -1,5 +1,6 @@
 """The border where the SDK's exceptions become errors of the wire."""
 
+import errno
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -17,6 +18,17 @@ MISREAD = (AttributeError, LookupError, TypeError)
 """What the SDK raises for a member of another type than it takes for granted."""
 
 CLI_HINT = "leave cli_path out to use the CLI that comes with the SDK, or name an executable file"
+
+EXHAUSTED_HINT = "check the limits on processes, memory and open files"
+
+START_HINTS = {
+    errno.EMFILE: EXHAUSTED_HINT,
+    errno.ENFILE: EXHAUSTED_HINT,
+    errno.ENOMEM: EXHAUSTED_HINT,
+    errno.EAGAIN: EXHAUSTED_HINT,
+    errno.E2BIG: "make what the request gives the CLI smaller, its env above all",
+}
+"""What to do where the CLI could be run, but no process be started."""
 
 
 async def parsed(decoded: AsyncIterator[dict[str, Any]]) -> AsyncIterator[Message]:
@@ -52,9 +64,21 @@ def explain(broken: Exception, seen: Seen, *, exit_code: int | None = None, stde
             message = f"the CLI wrote what is no message: {broken}"
             return session_error(Category.PROTOCOL, message, partial_response=partial_of(seen), stderr_tail=stderr_tail)
         case _ if isinstance(broken.__cause__, OSError) and exit_code is None and not seen.has_started:
-            return session_error(Category.CLI_NOT_FOUND, f"the CLI cannot be run: {broken.__cause__}", hint=CLI_HINT)
+            return not_started(broken.__cause__)
         case _:
             return cli_ended(exit_code, stderr_tail or str(broken), seen)
+
+
+def not_started(problem: OSError) -> SessionError:
+    """The error of a CLI that was found and could not be started."""
+    hint = START_HINTS.get(problem.errno or 0)
+    if hint is not None:
+        message = f"the CLI could not be started: {problem.strerror}"
+    elif isinstance(problem, FileNotFoundError):  # a CLI that is missing is a CLINotFoundError
+        message = f"the project directory is gone: {problem.filename}"
+    else:
+        return session_error(Category.CLI_NOT_FOUND, f"the CLI cannot be run: {problem}", hint=CLI_HINT)
+    return session_error(Category.SPAWN_FAILED, message, hint=hint, errno=problem.errno)
 
 
 def _turn_end_of(ended: ResultError) -> TurnEnd:
