@@ -234,6 +234,6 @@ def _end(status: Status | None) -> str:
     if status is None:
         return "could not be ended"
     if status == UNSEEN:
-        return "ended unseen, its fork server was lost,"
+        return "ended, and nobody was told how,"
     name = _signal(status)
     return f"exited with {status}" if name is None else f"was killed by {name}"

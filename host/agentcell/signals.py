@@ -34,7 +34,7 @@ async def run_until_signalled(
 async def cancelling_on_signals(stop: Stop) -> AsyncIterator[None]:
     """Within, the first of SIGINT, SIGTERM and SIGHUP cancels the session and a second one kills it at once.
 
-    A signal that this process was started to ignore (as under nohup) stays ignored.
+    A signal that this process was started to ignore (as under nohup) stays ignored; one that is blocked is heard.
     """
     async with anyio.create_task_group() as tasks:
         await tasks.start(_forward, stop)
@@ -47,6 +47,7 @@ async def _forward(stop: Stop, *, task_status: TaskStatus[None]) -> None:
     if not heeded:
         task_status.started()
         return
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, heeded)  # who started this process may have had them blocked
     with anyio.open_signal_receiver(*heeded) as received:
         task_status.started()
         async for number in received:

@@ -27,7 +27,7 @@ DEATH_SECONDS = 1.0
 Start = Literal["fork", "cold"]
 
 UNSEEN: Final = "unseen"
-"""The status of a worker that has ended after its fork server was lost: nobody was told how."""
+"""The status of a worker that ended and nobody was told how: its fork server was lost, or somebody else reaped it."""
 
 Status = int | Literal["unseen"]
 """What the kernel said of a worker's end: its exit code, or minus the number of the signal that killed it."""
@@ -90,6 +90,7 @@ class ColdChild(Child):
     def __init__(self, process: "Popen[bytes]", stdout: FileIO) -> None:
         super().__init__(stdin=_raw(process.stdin), stdout=stdout, stderr=_raw(process.stderr))
         self._process = process
+        self._status: Status | None = None
         self._pidfd = _open_pidfd(process.pid)
 
     @property
@@ -98,11 +99,14 @@ class ColdChild(Child):
         return self._process.pid
 
     @property
-    def status(self) -> int | None:
+    def status(self) -> Status | None:
         """How it ended; None while it lives. Reaps it."""
-        return self._process.poll()
+        if self._status is None:
+            self._status = _reaped(self.pid)
+            self._process.returncode = 0 if self._status == UNSEEN else self._status
+        return self._status
 
-    async def exited(self) -> int:
+    async def exited(self) -> Status:
         """Wait for its death and reap it."""
         while (status := self.status) is None:
             if self._pidfd is None:
@@ -115,7 +119,10 @@ class ColdChild(Child):
         """Send it a signal, if it lives."""
         if self.status is None:
             with suppress(ProcessLookupError):
-                os.kill(self.pid, number)
+                if self._pidfd is None:
+                    os.kill(self.pid, number)
+                else:
+                    signal.pidfd_send_signal(self._pidfd, number)  # who else reaps may have freed the pid by now
 
     def close(self) -> None:
         """Give back every descriptor; one that still lives is killed and reaped."""
@@ -157,6 +164,15 @@ def start_cold(environment: Mapping[str, str], directory: str, *, command: Seque
 def _raw(stream: IO[bytes] | None) -> FileIO:
     """What Popen gives for a pipe without buffering."""
     return cast("FileIO", stream)
+
+
+def _reaped(pid: int) -> Status | None:
+    """The status of a child that has ended; of one that somebody else has reaped, Popen would say 0."""
+    try:
+        dead, status = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return UNSEEN
+    return os.waitstatus_to_exitcode(status) if dead else None
 
 
 def _open_pidfd(pid: int) -> int | None:

@@ -42,6 +42,7 @@ def test_one_request_gives_one_line(tmp_path: Path) -> None:
     assert list(lines[0])[:3] == ["status", "response", "session_name"]
     answered = as_result(lines[0])
     assert (answered.status, answered.response, answered.auth_source) == ("complete", "hello", "ANTHROPIC_API_KEY")
+    assert 0 < answered.working_time == answered.execution_time == round(answered.execution_time, 3)
 
 
 def test_events_come_in_order_and_the_outcome_before_the_end(tmp_path: Path) -> None:
@@ -120,6 +121,23 @@ def test_a_worker_that_imports_the_sdk_can_be_cancelled(tmp_path: Path) -> None:
     assert (worker.returncode, errors) == (143, b"")
     assert answer["error"]["category"] == "cancelled"
     assert answer["session_id"] is not None
+
+
+def test_signals_that_the_thread_of_its_host_had_blocked_are_heard(tmp_path: Path) -> None:
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
+    try:
+        worker = start_worker(tmp_path)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    with worker:
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        worker.stdin.write(line(tmp_path, [*OPENING, {"hang": True}], events="summary"))
+        worker.stdin.flush()
+        assert json.loads(worker.stdout.readline())["type"] == "hello"
+        worker.send_signal(signal.SIGTERM)
+        worker.communicate(timeout=WORKER_SECONDS)
+    assert worker.returncode == 143
 
 
 def test_the_end_of_the_lifeline_ends_the_session(tmp_path: Path) -> None:

@@ -31,9 +31,11 @@ class Stop:
         self._act: Callable[[], object] | None = None
 
     def install(self) -> None:
-        """Handle the signals from now on."""
+        """Handle the signals from now on, whichever of them the thread that started this process had blocked."""
         for name in CANCEL_SIGNALS:
             signal.signal(signal.Signals[name], self._on_signal)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would take the CLI's exit code away
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
     def interrupt(self) -> None:
         """Raise `Stopped` for a signal that came or comes."""
