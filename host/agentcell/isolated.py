@@ -17,7 +17,7 @@ from agentcell.listener import OnEvent
 from agentcell.retry import RetryPolicy, delay_before_next
 from agentcell.run import checked, run_attempt
 from agentcell_protocol.request import parse_request
-from agentcell_protocol.result import Attempt, SessionResult, Status, Usage
+from agentcell_protocol.result import COST_DIGITS, Attempt, SessionResult, Status, Usage
 
 
 async def run_agent_session_isolated(  # noqa: PLR0917 - its callers pass them by position
@@ -89,4 +89,4 @@ async def with_retries(
 def _cost(attempts: list[Attempt]) -> float | None:
     """What all attempts cost; unknown when one's cost is."""
     known = [one.cost_usd for one in attempts if one.cost_usd is not None]
-    return sum(known) if len(known) == len(attempts) else None
+    return round(sum(known), COST_DIGITS) if len(known) == len(attempts) else None

@@ -11,6 +11,12 @@ from agentcell_protocol.version import PROTOCOL
 
 Status = Literal["complete", "continue", "error"]
 
+SECONDS_DIGITS = 3
+"""Of what took seconds: nothing here is measured more finely."""
+
+COST_DIGITS = 9
+"""Of a cost in dollars: a token costs a millionth, and what is added up gets digits of its own."""
+
 
 class Usage(Frozen):
     """Tokens, added up over everything a session (or all attempts at it) sent."""

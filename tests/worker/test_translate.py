@@ -119,7 +119,7 @@ def test_a_result_says_how_its_turn_ended() -> None:
         num_turns=2,
         session_id="s",
         stop_reason="end_turn",
-        total_cost_usd=0.5,
+        total_cost_usd=0.5 + 1e-12,
         usage={"input_tokens": 1, "output_tokens": 2, "service_tier": "standard"},
         result="a",
         permission_denials=[{"tool_name": "Write", "tool_use_id": "t1", "tool_input": {}}, "odd"],

@@ -20,7 +20,7 @@ from agentcell_protocol.exitcodes import exit_code
 from agentcell_protocol.intake import Intake, read_message
 from agentcell_protocol.masking import Mask
 from agentcell_protocol.request import SessionRequest, parse_request, with_session_id
-from agentcell_protocol.result import Notice, SessionResult, failed
+from agentcell_protocol.result import SECONDS_DIGITS, Notice, SessionResult, failed
 from agentcell_protocol.version import PROTOCOL, __version__
 from agentcell_worker import lifeline, stdio
 from agentcell_worker.agents.job import Job
@@ -156,8 +156,8 @@ class _Life:
         return result.model_copy(
             update={
                 "swept_processes": swept,
-                "execution_time": result.execution_time + sweeping,
-                "working_time": result.working_time + sweeping,
+                "execution_time": round(result.execution_time + sweeping, SECONDS_DIGITS),
+                "working_time": round(result.working_time + sweeping, SECONDS_DIGITS),
             }
         )
 

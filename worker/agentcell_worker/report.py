@@ -7,7 +7,7 @@ from typing import Any
 
 from agentcell_protocol.errors import Category, SessionError
 from agentcell_protocol.request import SessionRequest
-from agentcell_protocol.result import Notice, SessionResult, Status, Usage
+from agentcell_protocol.result import SECONDS_DIGITS, Notice, SessionResult, Status, Usage
 from agentcell_worker.progress import Progress
 from agentcell_worker.trace import Trace
 
@@ -78,6 +78,6 @@ class Report:
             "id": self.request.identity,
             "agent_type": self.request.agent_type,
             "auth_source": self.auth_source,
-            "execution_time": elapsed,
-            "working_time": max(0.0, elapsed - waited),
+            "execution_time": round(elapsed, SECONDS_DIGITS),
+            "working_time": round(max(0.0, elapsed - waited), SECONDS_DIGITS),
         }

@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 
+from agentcell_protocol.result import COST_DIGITS
 from agentcell_worker.outcome import TurnEnd
 
 SYNTHETIC = "<synthetic>"
@@ -42,7 +43,7 @@ def turn_end_of(message: Any) -> TurnEnd | None:
         text=_text(message.result),
         structured_output=message.structured_output,
         num_turns=_count(message.num_turns),
-        cost_usd=_amount(message.total_cost_usd),
+        cost_usd=_cost(message.total_cost_usd),
         usage=counts_of(message.usage),
         session_id=_text(message.session_id),
         denials=tuple(_denials(message.permission_denials)),
@@ -98,6 +99,11 @@ def _amount(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value if abs(value) <= MAX_COUNT else None
+
+
+def _cost(value: object) -> float | None:
+    amount = _amount(value)
+    return None if amount is None else round(amount, COST_DIGITS)
 
 
 def _text(value: object) -> str | None:
