@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from types import FrameType
@@ -28,8 +28,6 @@ from agentcell_protocol.result import Notice, SessionResult, failed, names_in
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 
-LATER_LINES = Notice(code="later_lines", message="stdin held more than one line; only the first is the request")
-
 
 class _Cancelled(BaseException):
     def __init__(self, reason: str) -> None:
@@ -50,9 +48,9 @@ def main() -> int:
     message: dict[str, Any] = {}
     try:
         with _cancelling():
-            has_more = _take_message(message)
+            notices = _take_message(message)
             limits = Limits.from_mapping(message.pop("limits", None))
-            return anyio.run(partial(_serve, parse_request(message), limits, has_more=has_more, parent=parent))
+            return anyio.run(partial(_serve, parse_request(message), limits, notices, parent=parent))
     except RequestError as refused:
         error = refused.as_session_error()
     except _Cancelled as early:
@@ -63,7 +61,7 @@ def main() -> int:
     return _answer(_not_run(error, message), LineWriter(STDOUT))
 
 
-async def _serve(request: SessionRequest, limits: Limits, *, has_more: bool, parent: int) -> int:
+async def _serve(request: SessionRequest, limits: Limits, notices: Iterable[Notice], *, parent: int) -> int:
     stop = Stop()
     writer = LineWriter(STDOUT)
     async with cancelling_on_signals(stop), anyio.create_task_group() as tasks:
@@ -71,9 +69,7 @@ async def _serve(request: SessionRequest, limits: Limits, *, has_more: bool, par
             tasks.start_soon(watch_lifeline, STDIN, parent, stop)
         result = await _run(request, limits, writer, stop)
         tasks.cancel_scope.cancel()
-        if has_more:
-            result = result.model_copy(update={"warnings": [*result.warnings, LATER_LINES]})
-        code = _answer(result, writer)
+        code = _answer(result.model_copy(update={"warnings": [*result.warnings, *notices]}), writer)
         signal.pthread_sigmask(signal.SIG_BLOCK, heeded_signals())  # what was said is how this process ends
     return code
 
@@ -87,11 +83,11 @@ async def _run(request: SessionRequest, limits: Limits, writer: LineWriter, stop
         return _not_run(refused.as_session_error(), request.model_dump())
 
 
-def _take_message(message: dict[str, Any]) -> bool:
-    """Read the request's members into `message`; whether more lines came with them."""
+def _take_message(message: dict[str, Any]) -> tuple[Notice, ...]:
+    """Read the request's members into `message`; what was odd about the way they came."""
     intake = read_message(STDIN)
     message.update(intake.message)
-    return intake.has_more
+    return intake.notices
 
 
 def _not_run(error: SessionError, message: Mapping[str, Any]) -> SessionResult:

@@ -10,12 +10,15 @@ from typing import Any
 from agentcell_protocol.codec import decode
 from agentcell_protocol.errors import RequestError, WireError
 from agentcell_protocol.framing import LineFramer, Overlong
+from agentcell_protocol.result import Notice
 
 WAIT_SECONDS = 60.0
 """From the start to a whole line: long enough for a host to send 30 MiB, short enough for a person to notice."""
 
 CHUNK_BYTES = 1024 * 1024
 """In one read; a pipe gives less."""
+
+LATER_LINES = Notice(code="later_lines", message="stdin held more than one line; only the first is the request")
 
 SEND_ONE_LINE = "send the request as one line of JSON on stdin"
 
@@ -25,10 +28,10 @@ UNREADABLE = frozenset({errno.EBADF, errno.EIO, errno.EISDIR})
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """The first line's object, and whether more lines came with it (they are ignored)."""
+    """The first line's object, and what was odd about the way it came."""
 
     message: dict[str, Any]
-    has_more: bool = False
+    notices: tuple[Notice, ...] = ()
 
 
 def read_message(fd: int | None = 0, *, wait_seconds: float = WAIT_SECONDS) -> Intake:
@@ -47,7 +50,8 @@ def read_message(fd: int | None = 0, *, wait_seconds: float = WAIT_SECONDS) -> I
     while _is_readable(fd, deadline):
         chunk = _read(fd)
         if lines := framer.push(chunk) if chunk else framer.finish():
-            return Intake(decode_request(lines[0]), has_more=len(lines) > 1 or bool(framer.finish()))
+            has_more = len(lines) > 1 or bool(framer.finish())
+            return Intake(decode_request(lines[0]), (LATER_LINES,) if has_more else ())
         if not chunk:
             return Intake(decode_request(None))
     raise RequestError(None, f"no whole line came within {wait_seconds:g} s", SEND_ONE_LINE)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentcell_protocol.errors import RequestError
-from agentcell_protocol.intake import SEND_ONE_LINE, Intake, read_message
+from agentcell_protocol.intake import LATER_LINES, SEND_ONE_LINE, Intake, read_message
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_a_byte_order_mark_a_carriage_return_and_blank_lines_are_tolerated(pipe:
 @pytest.mark.parametrize("rest", [b'{"b": 2}\n', b'{"b"'])
 def test_what_came_with_the_first_line_is_noted(pipe: tuple[int, int], rest: bytes) -> None:
     os.write(pipe[1], b'{"a": 1}\n' + rest)
-    assert read_message(pipe[0]) == Intake({"a": 1}, has_more=True)
+    assert read_message(pipe[0]) == Intake({"a": 1}, (LATER_LINES,))
 
 
 def test_a_missing_line_end_is_forgiven_at_the_end_of_a_file(tmp_path: Path) -> None:

@@ -17,10 +17,10 @@ from agentcell_protocol import cell
 from agentcell_protocol.credentials import auth_notices, auth_source
 from agentcell_protocol.errors import Category, RequestError, SessionError, internal_error, session_error
 from agentcell_protocol.exitcodes import exit_code
-from agentcell_protocol.intake import Intake, read_message
+from agentcell_protocol.intake import read_message
 from agentcell_protocol.masking import Mask
 from agentcell_protocol.request import SessionRequest, parse_request, with_session_id
-from agentcell_protocol.result import SECONDS_DIGITS, Notice, SessionResult, failed
+from agentcell_protocol.result import SECONDS_DIGITS, SessionResult, failed
 from agentcell_protocol.version import PROTOCOL, __version__
 from agentcell_worker import lifeline, stdio
 from agentcell_worker.agents.job import Job
@@ -98,7 +98,7 @@ class _Life:
         self._known = {name: _text(received.message.get(name)) for name in ("session_name", "id", "agent_type")}
         request = self.request = with_session_id(parse_request(received.message))
         environment = {**os.environ, **(request.env or {})}
-        notices = (*auth_notices(environment), *_later(received))
+        notices = (*auth_notices(environment), *received.notices)
         report = self._report = Report(request, auth_source(environment), notices, Mask(environment))
         agent = check_request(request)
         self.emitter = Emitter(self._wire.writes, request.events)
@@ -172,11 +172,6 @@ def _hello(request: SessionRequest, start: Start) -> dict[str, Any]:
         "cli": request.cli_path or _bundled_cli(),
         "start": start,
     }
-
-
-def _later(received: Intake) -> list[Notice]:
-    message = "lines after the request were ignored"
-    return [Notice(code="later_lines", message=message)] if received.has_more else []
 
 
 def _drain_seconds(given: str | None) -> float:
