@@ -1,6 +1,5 @@
 """What has been heard from one cell so far: enough to tell the truth about it whenever it ends."""
 
-from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,45 +9,13 @@ from agentcell_protocol.codec import decode
 from agentcell_protocol.errors import Category, WireError
 from agentcell_protocol.framing import Overlong
 from agentcell_protocol.result import Notice, SessionResult, Usage
-
-TEXT_KEPT = 4 * 1024 * 1024
-"""Characters of the newest text that is kept for a session that ends without its result."""
+from agentcell_protocol.text import Text
 
 WARNINGS_KEPT = 100
 """A cell that warns without end must not fill the host's memory."""
 
 SHOWN = 80
 """Characters of a line that is quoted in a warning."""
-
-
-@dataclass(slots=True)
-class Text:
-    """The model's text so far, by whole blocks and the pieces of the block that is on its way."""
-
-    blocks: deque[str] = field(default_factory=deque)
-    pieces: deque[str] = field(default_factory=deque)
-    size: int = 0
-
-    def add_block(self, text: str) -> None:
-        """Take a whole block; the pieces that streamed before are part of it."""
-        self.size += len(text) - sum(map(len, self.pieces))
-        self.pieces.clear()
-        self.blocks.append(text)
-        while self.size > TEXT_KEPT and len(self.blocks) > 1:
-            self.size -= len(self.blocks.popleft())
-
-    def add_piece(self, text: str) -> None:
-        """Take a piece of the block that streams."""
-        if not text:
-            return
-        self.size += len(text)
-        self.pieces.append(text)
-        while self.size > TEXT_KEPT and len(self.pieces) > 1:
-            self.size -= len((self.blocks or self.pieces).popleft())
-
-    def __str__(self) -> str:
-        streaming = "".join(self.pieces)
-        return "\n".join([*self.blocks, streaming] if streaming else self.blocks)[-TEXT_KEPT:]
 
 
 @dataclass(slots=True)

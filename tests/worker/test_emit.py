@@ -12,7 +12,8 @@ from agentcell_protocol.errors import Category, session_error
 from agentcell_protocol.events import Detail
 from agentcell_protocol.framing import LINE_LIMIT
 from agentcell_protocol.result import SessionResult, failed
-from agentcell_worker.emit import PARTIAL_CHARACTERS, Emitter
+from agentcell_protocol.text import PARTIAL_CHARACTERS
+from agentcell_worker.emit import Emitter
 
 GOOD = SessionResult(status="complete", response="hello", session_name="s")
 

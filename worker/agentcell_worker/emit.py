@@ -12,9 +12,7 @@ from agentcell_protocol.framing import LINE_LIMIT
 from agentcell_protocol.result import Notice, SessionResult
 from agentcell_protocol.result_file import put_result
 from agentcell_protocol.summary import summarized
-
-PARTIAL_CHARACTERS = 100_000
-"""Kept of a response whose result was too long for a line: the rest would be cut by the next reader as well."""
+from agentcell_protocol.text import PARTIAL_CHARACTERS
 
 
 class Emitter:

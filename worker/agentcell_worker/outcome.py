@@ -7,9 +7,7 @@ from typing import Any
 from agentcell_protocol.credentials import HINT
 from agentcell_protocol.errors import Category, SessionError, session_error
 from agentcell_protocol.result import Notice
-
-PARTIAL_CHARACTERS = 100_000
-"""Kept of what a failed session had said; the end of it, where it was when it failed."""
+from agentcell_protocol.text import PARTIAL_CHARACTERS
 
 
 @dataclass(frozen=True)
@@ -172,7 +170,7 @@ def cli_ended(exit_code: int | None, stderr_tail: str, seen: Seen) -> SessionErr
 
 
 def partial_of(seen: Seen) -> str | None:
-    """What the session had said, as an error carries it."""
+    """The end of what the session had said, as an error carries it: where it was when it failed."""
     return seen.partial[-PARTIAL_CHARACTERS:] or None
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentcell_protocol.result import Denial, Notice, Usage
+from agentcell_protocol.text import Text
 
 WAITING_STATUSES = frozenset({429, 529})
 """HTTP statuses after which the wait is not work: rate limits and overload."""
@@ -20,15 +21,13 @@ class Progress:
         self.denials: list[Denial] = []
         self.notices: list[Notice] = []
         self.waited_seconds = 0.0
-        self._blocks: list[str] = []
-        self._streaming: list[str] = []
+        self._text = Text()
         self._wait: tuple[float, float] | None = None
 
     @property
     def text(self) -> str:
-        """Everything the session has said, a block that is still streaming included."""
-        blocks = [*self._blocks, "".join(self._streaming)]
-        return "\n\n".join(block for block in blocks if block)
+        """What the session has said, a block that is still streaming included."""
+        return str(self._text)
 
     def note(self, event: Mapping[str, Any], now: float) -> None:
         """Take one event into account; `now` is in seconds of a monotonic clock."""
@@ -37,10 +36,9 @@ class Progress:
             case "session_started":
                 self.session_id, self.model = event["session_id"], event["model"]
             case "text":
-                self._blocks.append(event["text"])
-                self._streaming.clear()
-            case "text_delta" if event["text"]:
-                self._streaming.append(event["text"])
+                self._text.add_block(event["text"])
+            case "text_delta":
+                self._text.add_piece(event["text"])
             case "tool_use":
                 self.tool_calls += 1
             case "usage":
