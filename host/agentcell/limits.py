@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from math import isfinite
 from typing import Any
 
+from agentcell_protocol.cell import DRAIN_SECONDS
 from agentcell_protocol.errors import RequestError
 
 MAY_BE_ZERO = frozenset({"drain_seconds"})
@@ -26,7 +27,7 @@ class Limits:
     startup_seconds: float = 120.0
     idle_seconds: float | None = None
     max_execution_seconds: float = 3600.0
-    drain_seconds: float = 10.0
+    drain_seconds: float = DRAIN_SECONDS
     max_memory_mb: float | None = None
     max_cpu_percent: float | None = 80.0
     max_cpu_seconds: float | None = None

@@ -1,7 +1,7 @@
 """The inner timers of a cell, derived from its limits so that the host's own clocks are the ones that name an end."""
 
 from agentcell.limits import Limits
-from agentcell_protocol.cell import DRAIN_SECONDS
+from agentcell_protocol.cell import DRAIN_VARIABLE
 
 STREAM_CLOSE_TIMEOUT = "CLAUDE_CODE_STREAM_CLOSE_TIMEOUT"
 """Environment variable: milliseconds that the SDK waits for the CLI to come up, at least a minute."""
@@ -19,4 +19,4 @@ def inner_timers(limits: Limits) -> dict[str, str]:
     drain = limits.drain_seconds
     if limits.idle_seconds is not None:
         drain = min(drain, DRAIN_SHARE * limits.idle_seconds)
-    return {STREAM_CLOSE_TIMEOUT: str(round(patience * 1000)), DRAIN_SECONDS: str(drain)}
+    return {STREAM_CLOSE_TIMEOUT: str(round(patience * 1000)), DRAIN_VARIABLE: str(drain)}

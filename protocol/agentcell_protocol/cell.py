@@ -18,8 +18,11 @@ import psutil
 MARKER = "AGENTCELL_CELL"
 """Environment variable, a UUID, in everything a cell executes."""
 
-DRAIN_SECONDS = "AGENTCELL_DRAIN_SECONDS"
+DRAIN_VARIABLE = "AGENTCELL_DRAIN_SECONDS"
 """Environment variable: seconds the cell may wait for background work after its turn has ended."""
+
+DRAIN_SECONDS = 10.0
+"""The same, where nobody says otherwise."""
 
 PR_SET_CHILD_SUBREAPER = 36
 """From linux/prctl.h."""

@@ -20,6 +20,7 @@ from claude_agent_sdk import (
     ResultMessage,
 )
 
+from agentcell_protocol.cell import DRAIN_SECONDS
 from agentcell_protocol.codec import encode
 from agentcell_protocol.errors import SessionError
 from agentcell_protocol.masking import Mask
@@ -32,9 +33,6 @@ from agentcell_worker.private_file import remove_private, write_private
 from agentcell_worker.sdk_errors import BROKEN, explain, parsed
 from agentcell_worker.sdk_log import SdkLogHandler
 from agentcell_worker.tail import Tail, write_stderr
-
-DRAIN_SECONDS = 10.0
-"""Waited for background work when nobody says otherwise."""
 
 LAST_WORDS_SECONDS = 1.0
 """From the CLI's death to giving up on its first answer: its last words are read meanwhile."""

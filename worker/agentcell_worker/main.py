@@ -30,9 +30,6 @@ from agentcell_worker.progress import Progress
 from agentcell_worker.report import Report
 from agentcell_worker.stop import Stop, Stopped
 
-DRAIN_SECONDS = 10.0
-"""Waited for background work when the environment says nothing else."""
-
 RECURSION_LIMIT = 10_000
 """The SDK decodes with `json`, whose depth this limits: a tool's input may be nested a thousand levels deep."""
 
@@ -72,7 +69,7 @@ class _Life:
         self._known: dict[str, Any] = {}
         self._report: Report | None = None
         self._progress = Progress()
-        self._drain_seconds = _drain_seconds(os.environ.pop(cell.DRAIN_SECONDS, None))
+        self._drain_seconds = _drain_seconds(os.environ.pop(cell.DRAIN_VARIABLE, None))
 
     def run(self) -> SessionResult:
         """The session's result, whatever happens."""
@@ -176,9 +173,9 @@ def _hello(request: SessionRequest, start: Start) -> dict[str, Any]:
 
 def _drain_seconds(given: str | None) -> float:
     try:
-        return max(0.0, float(given)) if given else DRAIN_SECONDS
+        return max(0.0, float(given)) if given else cell.DRAIN_SECONDS
     except ValueError:
-        return DRAIN_SECONDS
+        return cell.DRAIN_SECONDS
 
 
 def _text(value: object) -> str | None:
