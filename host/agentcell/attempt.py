@@ -17,13 +17,14 @@ neither   an exit code           protocol when its lines were no messages, other
 from collections.abc import Callable
 from dataclasses import dataclass
 from signal import Signals
-from typing import Any, Literal
+from typing import Any
 
 from agentcell.causes import Cause, Exceeded, Limited, Lingered, Stopped
 from agentcell.overrun import is_our_doing, limit_error, limit_name, limit_text
 from agentcell.record import Record
 from agentcell.spawn import UNSEEN, Status
 from agentcell.stop import HOST_LOST
+from agentcell_protocol.cell import Start
 from agentcell_protocol.errors import Category, SessionError, session_error
 from agentcell_protocol.exitcodes import exit_code
 from agentcell_protocol.request import SessionRequest
@@ -45,7 +46,7 @@ class Ending:
     stderr_tail: str | None = None
     execution_time: float = 0.0
     swept: int = 0
-    start: Literal["fork", "cold"] = "cold"
+    start: Start = "cold"
     mask: Callable[[str], str] = str
     peak_memory_mb: float | None = None
     notices: tuple[Notice, ...] = ()

@@ -16,8 +16,8 @@ import anyio
 from agentcell.forked import ForkedChild
 from agentcell.pipes import channel
 from agentcell.reap import in_thread
-from agentcell.spawn import WORKER, Child, Spawn, Start, start_cold
-from agentcell_protocol.cell import MARKER
+from agentcell.spawn import WORKER, Child, Spawn, start_cold
+from agentcell_protocol.cell import MARKER, Start
 from agentcell_protocol.forking import send_with, write_surroundings
 
 SERVER = (sys.executable, "-X", "utf8", "-P", "-m", "agentcell_worker.forkserver")

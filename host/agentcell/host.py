@@ -17,9 +17,10 @@ from agentcell.limits import Limits
 from agentcell.listener import OnEvent
 from agentcell.meter import Meter
 from agentcell.run import Request, checked, run_attempt
-from agentcell.spawn import WORKER, Spawn, Start
+from agentcell.spawn import WORKER, Spawn
 from agentcell.stop import Stop
 from agentcell.transcripts import Keep
+from agentcell_protocol.cell import Start
 from agentcell_protocol.request import parse_request
 from agentcell_protocol.result import SessionResult
 

@@ -14,6 +14,7 @@ from typing import IO, ClassVar, Final, Literal, cast
 import anyio
 
 from agentcell.pipes import PipeReader, PipeWriter, channel
+from agentcell_protocol.cell import Start
 
 WORKER = (sys.executable, "-P", "-m", "agentcell_worker")
 """The bare cell; -P keeps the files of the directory it starts in from being imported."""
@@ -23,8 +24,6 @@ POLL_SECONDS = 0.05
 
 DEATH_SECONDS = 1.0
 """From a SIGKILL to giving up on a worker whose end nobody waited for."""
-
-Start = Literal["fork", "cold"]
 
 UNSEEN: Final = "unseen"
 """The status of a worker that ended and nobody was told how: its fork server was lost, or somebody else reaped it."""

@@ -11,9 +11,13 @@ import sys
 import time
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
+from typing import Literal
 from uuid import uuid4
 
 import psutil
+
+Start = Literal["fork", "cold"]
+"""How a cell's worker starts: as a fork of a process that has everything loaded, or as a fresh one."""
 
 MARKER = "AGENTCELL_CELL"
 """Environment variable, a UUID, in everything a cell executes."""

@@ -5,6 +5,8 @@ from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
+from agentcell_protocol.cell import Start
+
 
 class Hello(TypedDict):
     """The first line. `start` is how the cell came to be; `cli` the CLI's path or null."""
@@ -15,7 +17,7 @@ class Hello(TypedDict):
     agentcell: str
     sdk: str
     cli: str | None
-    start: Literal["fork", "cold"]
+    start: Start
 
 
 class SessionStarted(TypedDict):

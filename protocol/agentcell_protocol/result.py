@@ -5,6 +5,7 @@ from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
+from agentcell_protocol.cell import Start
 from agentcell_protocol.errors import RequestError, SessionError
 from agentcell_protocol.model import Frozen
 from agentcell_protocol.version import PROTOCOL
@@ -97,7 +98,7 @@ class SessionResult(Frozen):
     violated_limits: list[str] = []
     peak_memory_mb: float | None = None
     stderr_tail: str | None = None
-    start: Literal["fork", "cold"] | None = None
+    start: Start | None = None
 
     @model_validator(mode="after")
     def _error_is_there_when_it_must(self) -> Self:

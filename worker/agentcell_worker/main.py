@@ -9,7 +9,7 @@ from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import anyio
 
@@ -37,10 +37,8 @@ SDK = "claude-agent-sdk"
 SDK_LOGGER = "claude_agent_sdk"
 """Reports each CLI that was ended as a fatal error; what matters of that is in the result."""
 
-Start = Literal["fork", "cold"]
 
-
-def main(stop: Stop | None = None, *, start: Start = "cold") -> int:
+def main(stop: Stop | None = None, *, start: cell.Start = "cold") -> int:
     """Run one session, from the request on stdin to the result on stdout; the exit code."""
     wire = stdio.claim()
     stop = stop or _installed()
@@ -60,7 +58,7 @@ def _installed() -> Stop:
 class _Life:
     """What a worker knows so far, so that whatever ends it ends with a result that says it."""
 
-    def __init__(self, wire: stdio.Wire, stop: Stop, start: Start) -> None:
+    def __init__(self, wire: stdio.Wire, stop: Stop, start: cell.Start) -> None:
         self.emitter = Emitter(wire.writes)
         self.request: SessionRequest | None = None
         self._wire = wire
@@ -159,7 +157,7 @@ class _Life:
         )
 
 
-def _hello(request: SessionRequest, start: Start) -> dict[str, Any]:
+def _hello(request: SessionRequest, start: cell.Start) -> dict[str, Any]:
     return {
         "type": "hello",
         "protocol": PROTOCOL,
