@@ -26,7 +26,7 @@ from agentcell.spawn import UNSEEN, Status
 from agentcell.stop import HOST_LOST
 from agentcell_protocol.cell import Start
 from agentcell_protocol.errors import Category, SessionError, session_error
-from agentcell_protocol.exitcodes import exit_code
+from agentcell_protocol.exitcodes import exit_code, signal_name
 from agentcell_protocol.request import SessionRequest
 from agentcell_protocol.result import Attempt, Notice, SessionResult, failed
 
@@ -223,12 +223,7 @@ def _exit_code(status: Status | None) -> int | None:
 
 
 def _signal(status: Status | None) -> str | None:
-    if not isinstance(status, int) or status >= 0:
-        return None
-    try:
-        return Signals(-status).name
-    except ValueError:
-        return f"signal {-status}"
+    return signal_name(-status) if isinstance(status, int) and status < 0 else None
 
 
 def _end(status: Status | None) -> str:

@@ -1,5 +1,7 @@
 """Exit codes of the worker, of `agentcell-worker` and of `agentcell run`; they never disagree with the result."""
 
+from signal import Signals
+
 from agentcell_protocol.errors import Category, SessionError
 
 OK = 0
@@ -14,6 +16,14 @@ SIGNALLED = 128
 
 CANCEL_SIGNALS = {"SIGHUP": 1, "SIGINT": 2, "SIGTERM": 15}
 """What cancels a session, and the signal's number everywhere."""
+
+
+def signal_name(number: int) -> str:
+    """A signal's name, such as SIGKILL; real-time signals have none but their number."""
+    try:
+        return Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def exit_code(error: SessionError | None) -> int:

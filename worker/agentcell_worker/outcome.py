@@ -1,11 +1,11 @@
 """What ended, judged: success or the category of its failure. Pure, and never from prose."""
 
-import signal
 from dataclasses import dataclass, field
 from typing import Any
 
 from agentcell_protocol.credentials import HINT
 from agentcell_protocol.errors import Category, SessionError, session_error
+from agentcell_protocol.exitcodes import signal_name
 from agentcell_protocol.result import Notice
 from agentcell_protocol.text import PARTIAL_CHARACTERS
 
@@ -250,16 +250,9 @@ def _how_it_ended(exit_code: int | None) -> str:
         case None:
             return "stopped answering"
         case int() if exit_code < 0:
-            return f"was ended by {_signal_name(-exit_code)}"
+            return f"was ended by {signal_name(-exit_code)}"
         case _:
             return f"exited with code {exit_code}"
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _last_words(stderr_tail: str) -> str:
