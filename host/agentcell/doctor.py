@@ -1,7 +1,6 @@
 """Whether sessions can run here: small checks, each with what it found and what to do about it."""
 
 import importlib.metadata
-import importlib.util
 import os
 import platform
 import shutil
@@ -25,10 +24,10 @@ from agentcell.signals import run_until_signalled
 from agentcell.transcripts import state_directory
 from agentcell_protocol.credentials import credential_variables, login_file
 from agentcell_protocol.request import parse_request
+from agentcell_protocol.sdk import SDK, bundled_cli
 
 Grade = Literal["ok", "warning", "problem"]
 
-SDK = "claude-agent-sdk"
 TESTED_SDK = "0.2."
 """Releases of the SDK that start so are the ones this version is made for."""
 
@@ -100,11 +99,8 @@ def check_sdk() -> Finding:
 
 def find_cli(environment: Mapping[str, str]) -> Path | None:
     """The CLI that a session would start: the SDK's own, else the one on the PATH."""
-    spec = importlib.util.find_spec("claude_agent_sdk")
-    for folder in spec.submodule_search_locations or () if spec else ():
-        bundled = Path(folder) / "_bundled" / "claude"
-        if bundled.is_file():
-            return bundled
+    if (bundled := bundled_cli()) is not None:
+        return bundled
     on_path = shutil.which("claude", path=environment.get("PATH"))
     return Path(on_path) if on_path else None
 

@@ -1,7 +1,6 @@
 """The doctor: each check by itself, and the report."""
 
 import importlib.metadata
-import importlib.util
 import json
 import os
 import shutil
@@ -64,12 +63,8 @@ def test_the_sdk_is_looked_up_by_its_version(
     assert doctor.check_sdk() == finding
 
 
-def test_the_cli_that_comes_with_the_sdk_is_found_without_importing_it() -> None:
-    assert str(doctor.find_cli({})).endswith("claude_agent_sdk/_bundled/claude")
-
-
 def test_without_the_sdk_the_cli_is_looked_for_on_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(doctor, "bundled_cli", lambda: None)
     cli = _executable(tmp_path / "claude", "echo 1")
     assert doctor.find_cli({"PATH": str(tmp_path)}) == cli
     assert doctor.find_cli({"PATH": str(tmp_path / "nowhere")}) is None

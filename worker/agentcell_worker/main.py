@@ -1,14 +1,11 @@
 """The life of a worker: claim the streams, read one request, run one session, write one result, exit."""
 
-import logging
 import os
 import sys
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib.metadata import version
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -21,6 +18,7 @@ from agentcell_protocol.intake import read_message
 from agentcell_protocol.masking import Mask
 from agentcell_protocol.request import SessionRequest, parse_request, with_session_id
 from agentcell_protocol.result import SECONDS_DIGITS, SessionResult, failed
+from agentcell_protocol.sdk import SDK, bundled_cli
 from agentcell_protocol.version import PROTOCOL, __version__
 from agentcell_worker import lifeline, stdio
 from agentcell_worker.agents.job import Job
@@ -28,14 +26,11 @@ from agentcell_worker.emit import Emitter
 from agentcell_worker.preflight import check_permissions, check_request
 from agentcell_worker.progress import Progress
 from agentcell_worker.report import Report
+from agentcell_worker.sdk_log import mute_sdk
 from agentcell_worker.stop import Stop, Stopped
 
 RECURSION_LIMIT = 10_000
 """The SDK decodes with `json`, whose depth this limits: a tool's input may be nested a thousand levels deep."""
-
-SDK = "claude-agent-sdk"
-SDK_LOGGER = "claude_agent_sdk"
-"""Reports each CLI that was ended as a fatal error; what matters of that is in the result."""
 
 
 def main(stop: Stop | None = None, *, start: cell.Start = "cold") -> int:
@@ -72,7 +67,7 @@ class _Life:
     def run(self) -> SessionResult:
         """The session's result, whatever happens."""
         sys.setrecursionlimit(RECURSION_LIMIT)
-        logging.getLogger(SDK_LOGGER).addHandler(logging.NullHandler())
+        mute_sdk()
         cell.become_subreaper()
         try:
             self._stop.interrupt()
@@ -158,13 +153,14 @@ class _Life:
 
 
 def _hello(request: SessionRequest, start: cell.Start) -> dict[str, Any]:
+    bundled = bundled_cli()
     return {
         "type": "hello",
         "protocol": PROTOCOL,
         "pid": os.getpid(),
         "agentcell": __version__,
         "sdk": version(SDK),
-        "cli": request.cli_path or _bundled_cli(),
+        "cli": request.cli_path or (bundled and str(bundled)),
         "start": start,
     }
 
@@ -178,10 +174,3 @@ def _drain_seconds(given: str | None) -> float:
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
-
-
-def _bundled_cli() -> str | None:
-    """Where the SDK's own CLI is, found without importing the SDK."""
-    spec = find_spec("claude_agent_sdk")
-    path = Path(spec.origin).parent / "_bundled" / "claude" if spec and spec.origin else None
-    return str(path) if path and path.is_file() else None

@@ -3,12 +3,17 @@
 import logging
 from collections.abc import Callable
 
-LOGGER = "claude_agent_sdk"
+from agentcell_protocol.sdk import PACKAGE
 
-READER = "claude_agent_sdk._internal.transport.subprocess_cli"
+READER = f"{PACKAGE}._internal.transport.subprocess_cli"
 """Reads the CLI's lines, and says which it passes over at level DEBUG."""
 
 PASSED_OVER = "Skipping non-JSON line"
+
+
+def mute_sdk() -> None:
+    """Keep it off stderr: it calls each CLI that was ended a fatal error; what matters of that is in the result."""
+    logging.getLogger(PACKAGE).addHandler(logging.NullHandler())
 
 
 class SdkLogHandler(logging.Handler):
@@ -25,11 +30,11 @@ class SdkLogHandler(logging.Handler):
         reader = logging.getLogger(READER)
         self._level_before = reader.level
         reader.setLevel(logging.DEBUG)
-        logging.getLogger(LOGGER).addHandler(self)
+        logging.getLogger(PACKAGE).addHandler(self)
 
     def close(self) -> None:
         """Stop listening; a second time does nothing."""
-        logger = logging.getLogger(LOGGER)
+        logger = logging.getLogger(PACKAGE)
         if self in logger.handlers:
             logger.removeHandler(self)
             logging.getLogger(READER).setLevel(self._level_before)
