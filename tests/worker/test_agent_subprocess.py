@@ -13,7 +13,7 @@ import pytest
 
 from agentcell_protocol.argv import Outcome
 from agentcell_worker import agent_subprocess
-from agentcell_worker.agent_subprocess import run_agent_session
+from agentcell_worker.agent_subprocess import main, run_agent_session
 
 BOUND_SECONDS = 60.0
 """For the file to run; it takes a second."""
@@ -137,13 +137,27 @@ async def test_an_unknown_agent_type_is_told_as_a_failed_session() -> None:
         ([*OPTIONS, "--project-dir", "nowhere"], "Fatal error: project_dir: "),
     ],
 )
-def test_bad_arguments_give_the_line_too(tmp_path: Path, arguments: list[str], error: str) -> None:
-    ended = _run([str(FILE), *arguments], tmp_path)
-    answer = json.loads(ended.stdout)
-    assert (ended.returncode, ended.stdout.count(b"\n"), ended.stderr) == (1, 1, b"")
+def test_bad_arguments_give_the_line_too(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    arguments: list[str],
+    error: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 1
+    written = capfd.readouterr()
+    answer = json.loads(written.out)
+    assert (written.out.count("\n"), written.err) == (1, "")
     assert list(answer) == ["success", "output", "error", "execution_time"]
     assert (answer["success"], answer["output"]) == (False, None)
     assert answer["error"].startswith(error)
+
+
+def test_the_file_gives_the_line_and_the_exit_code(tmp_path: Path) -> None:
+    ended = _run([str(FILE)], tmp_path)
+    assert (ended.returncode, ended.stdout.count(b"\n"), ended.stderr) == (1, 1, b"")
+    assert json.loads(ended.stdout)["error"].startswith("Fatal error: the following arguments are required: ")
 
 
 def test_the_file_shadows_nothing_when_it_is_run_by_its_path(tmp_path: Path) -> None:
