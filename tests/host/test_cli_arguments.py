@@ -13,6 +13,7 @@ from agentcell.commands import foreground
 from agentcell.limits import Limits
 from agentcell_protocol.request import SessionRequest
 from agentcell_protocol.result import SessionResult
+from agentcell_worker.agents.registry import AGENT_TYPES
 
 
 class Recorder:
@@ -44,6 +45,11 @@ def recorder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Recorder:
 
 def run(*arguments: str, stdin: str | bytes | None = None) -> Result:
     return CliRunner().invoke(agentcell, ["run", *arguments], input=stdin)
+
+
+def test_the_help_lists_the_agent_types() -> None:
+    *others, last = AGENT_TYPES
+    assert f"{', '.join(others)} or {last}." in " ".join(run("--help").output.split())
 
 
 def test_a_message_is_enough(recorder: Recorder, tmp_path: Path) -> None:

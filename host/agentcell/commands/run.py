@@ -10,12 +10,20 @@ from agentcell.commands.options import RunOptions, mapping_file, mcp_servers, pa
 @click.command
 @click.argument("message", required=False, metavar="[MESSAGE|-]")
 @click.option("-C", "--project-dir", default=".", metavar="DIR", help="Where the agent works.  [default: .]")
-@click.option("--agent-type", default="coder", metavar="TYPE", help="What kind of agent.  [default: coder]")
+@click.option(
+    "--agent-type", default="coder", metavar="TYPE", help="planner, coder, qa_reviewer or qa_fixer.  [default: coder]"
+)
 @click.option("--session-name", metavar="NAME", help="How the result calls it.  [default: the project's name]")
 @click.option("--spec-dir", metavar="DIR", help="Holds the implementation_plan.json that decides about the status.")
 @click.option("--model", metavar="NAME", help="The model to ask.")
 @click.option("--system-prompt", metavar="TEXT", help="A role prompt: it leads the message.")
-@click.option("--timeout", type=float, callback=seconds, metavar="SECONDS", help="The most the whole session may take.")
+@click.option(
+    "--timeout",
+    type=float,
+    callback=seconds,
+    metavar="SECONDS",
+    help="The limit max_execution_seconds: the whole session.",
+)
 @click.option("--max-turns", type=int, metavar="N", help="The most turns the agent may take.")
 @click.option("--max-budget-usd", type=float, metavar="USD", help="The most it may cost.")
 @click.option("--permission-mode", metavar="MODE", help="default, acceptEdits, plan, dontAsk, auto, bypassPermissions.")
