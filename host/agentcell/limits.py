@@ -1,7 +1,7 @@
 """What may be spent on a session. Limits travel beside the request."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, fields
 from difflib import get_close_matches
 from math import isfinite
 from typing import Any
@@ -37,8 +37,9 @@ class Limits:
     max_output_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            _check(field.name, getattr(self, field.name), str(field.type))
+        for limit in fields(self):
+            if (reason := _refusal(limit, getattr(self, limit.name))) is not None:
+                raise ValueError(f"{limit.name} {reason}")
 
     @classmethod
     def from_mapping(cls, members: object) -> "Limits":
@@ -49,24 +50,23 @@ class Limits:
             raise RequestError("limits", "it is not a JSON object", "send an object of limits, or leave it out")
         for name in members:
             _check_name(str(name))
-        try:
-            return cls(**members)
-        except ValueError as invalid:
-            name, _, reason = str(invalid).partition(" ")
-            raise RequestError(f"limits.{name}", reason, "give another value, or leave it out") from None
+        for limit in fields(cls):
+            if limit.name in members and (reason := _refusal(limit, members[limit.name])) is not None:
+                raise RequestError(f"limits.{limit.name}", reason, "give another value, or leave it out")
+        return cls(**members)
 
 
-def _check(name: str, value: Any, annotation: str) -> None:
-    if value is None and "None" in annotation:
-        return
+def _refusal(limit: Field[Any], value: Any) -> str | None:
+    """Why the value is none for the limit, if it is not."""
+    if value is None and "None" in str(limit.type):
+        return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
-        raise ValueError(f"{name} must be a number")
-    if "int" in annotation and not isinstance(value, int):
-        raise ValueError(f"{name} must be a whole number")
-    if name in MAY_BE_ZERO and value < 0:
-        raise ValueError(f"{name} must not be negative")
-    if name not in MAY_BE_ZERO and value <= 0:
-        raise ValueError(f"{name} must be positive")
+        return "must be a number"
+    if "int" in str(limit.type) and not isinstance(value, int):
+        return "must be a whole number"
+    if limit.name in MAY_BE_ZERO:
+        return "must not be negative" if value < 0 else None
+    return "must be positive" if value <= 0 else None
 
 
 def _check_name(name: str) -> None:
