@@ -19,8 +19,9 @@ from agentcell_protocol.forking import HURRY, Report, receive_report
 SWEEP_SECONDS = cell.TERM_SECONDS + cell.KILL_SECONDS + 1.0
 """From a cell's death to giving up on the server's word that nothing of it is left."""
 
-REPORT_SECONDS = 3.0
-"""From a cell's death to giving up on a server that does not tell of it: somebody has stopped it."""
+REPORT_SECONDS = 2.0
+"""From a cell's death to giving up on a server that does not tell of it: somebody has stopped it, and all is to be
+gone within 5 s."""
 
 
 @dataclass(frozen=True, slots=True)

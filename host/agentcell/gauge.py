@@ -32,7 +32,7 @@ class Gauge:
     """The readings of one cell; `pid` tells its worker's once it is known.
 
     `peak_memory_mb` is None until there was a reading; `notices` are for the result; `violated` names the limits
-    that were passed without ending the session.
+    that were passed without ending the session. `last` is the last reading in which the worker lived.
     """
 
     def __init__(self, pid: Callable[[], int | None], limits: Limits) -> None:
@@ -41,6 +41,7 @@ class Gauge:
         self.notices: list[Notice] = []
         self.violated: list[str] = []
         self.rows: Sequence[Row] = ()
+        self.last: Sequence[Row] = ()
         self._limits = limits
         self._start: float | None = None
         self._began: float | None = None
@@ -60,6 +61,7 @@ class Gauge:
         if rows and self._start is None:
             self._start, self._began = rows[0].start, now
         self.rows = rows if rows and rows[0].start == self._start else ()
+        self.last = self.rows or self.last
         self._now = now
         self._note_peak()
         self._cpu_seconds = max(self._cpu_seconds, sum(row.cpu_seconds for row in self.rows))

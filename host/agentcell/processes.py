@@ -90,6 +90,18 @@ def kill(row: Row) -> None:
             os.kill(row.pid, signal.SIGKILL)
 
 
+def survivors(rows: Iterable[Row]) -> list[psutil.Process]:
+    """Those of them that still live."""
+    found = []
+    for row in rows:
+        with suppress(psutil.Error):
+            process = psutil.Process(row.pid)
+            now = read_row(row.pid)  # read afterwards: if it is the row's, it was before
+            if now is not None and now.start == row.start:
+                found.append(process)
+    return found
+
+
 def weigh(rows: Iterable[Row]) -> float:
     """Their memory in MB, where what several share counts once. Blocks: the kernel looks at every page."""
     return sum(map(_proportional_mb, rows))

@@ -19,6 +19,7 @@ from agentcell.interrupt import plain_interrupt
 from agentcell.limits import Limits
 from agentcell.listener import Listener, OnEvent
 from agentcell.meter import Meter
+from agentcell.processes import survivors
 from agentcell.reap import in_thread, sweep
 from agentcell.record import Record
 from agentcell.result_file import write_result_file
@@ -190,7 +191,8 @@ class _Cell:
             await supervision.run(line)
         finally:
             with anyio.CancelScope(shield=True):
-                swept = await sweep(child, self.marker, supervision.below, self.stop.forced)
+                below = [*supervision.below, *survivors(supervision.gauge.last)]
+                swept = await sweep(child, self.marker, below, self.stop.forced)
                 await in_thread(self.surroundings.clear)
         return swept
 

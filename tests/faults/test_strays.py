@@ -2,8 +2,10 @@
 
 import os
 import signal
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import anyio
 import psutil
@@ -11,6 +13,7 @@ import pytest
 from tests.faults.harness import BOUND_SECONDS, ForkedWorkers
 
 from agentcell import forked
+from agentcell.processes import read_row, survivors
 from agentcell.spawn import UNSEEN, Child
 from agentcell_protocol.cell import MARKER
 
@@ -96,3 +99,13 @@ async def test_a_stopped_server_ends_when_it_is_closed(workers: ForkedWorkers) -
         with anyio.fail_after(4):  # it is killed after twice that
             await anyio.to_thread.run_sync(workers.server.close)
         assert not server.is_running()
+
+
+def test_what_was_seen_in_a_cell_is_known_by_more_than_its_pid() -> None:
+    with psutil.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        row = read_row(process.pid)
+        assert row is not None
+        assert [found.pid for found in survivors([row, replace(row, start=row.start - 1)])] == [process.pid]
+        process.kill()
+        process.wait(BOUND_SECONDS)
+        assert survivors([row]) == []

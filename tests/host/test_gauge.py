@@ -118,3 +118,10 @@ def test_without_limits_only_the_peak_is_looked_for() -> None:
     assert cell.patience() == 0.1
     cell.read([row()], 60)
     assert cell.patience() == SLOWEST_SECONDS
+
+
+def test_the_last_look_at_a_living_worker_is_kept() -> None:
+    cell = gauge()
+    cell.read([row(), row(2)], 0)
+    cell.read([], 1)
+    assert (cell.rows, cell.last) == ((), [row(), row(2)])
