@@ -82,7 +82,7 @@ def as_attempt(result: SessionResult, number: int) -> Attempt:
 
 def not_started(request: SessionRequest, error: SessionError) -> SessionResult:
     """The result of a session whose cell never ran."""
-    result = failed(error, **_identity(request))
+    result = failed(error, **_identity(request), session_id=request.session_id or request.resume)
     return result.model_copy(update={"attempts": [as_attempt(result, 1)]})
 
 

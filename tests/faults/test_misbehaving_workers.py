@@ -6,7 +6,7 @@ from functools import partial
 
 import anyio
 import pytest
-from tests.faults.harness import KEY, Room, Told, told
+from tests.faults.harness import BOUND_SECONDS, KEY, Room, Told, told
 
 from agentcell import reap, supervise
 from agentcell.limits import Limits
@@ -20,6 +20,8 @@ pytestmark = pytest.mark.anyio
 
 either_start = pytest.mark.parametrize("room", ["fork", "cold"], indirect=True)
 """Workers are forked; these tests are done with those that start afresh as well."""
+
+ID = "11111111-1111-4111-8111-111111111111"
 
 CRASHED = partial(Told, status="error", category=Category.CRASHED, partial="half")
 
@@ -240,6 +242,25 @@ async def test_bytes_that_are_not_utf8_are_replaced(room: Room) -> None:
 async def test_a_request_of_thirty_megabytes_arrives(room: Room) -> None:
     result = await room.run("measures_its_request", members={"starting_message": "x" * 30_000_000})
     assert json.loads(result.response)["message"] == 30_000_000
+
+
+@pytest.mark.parametrize("members", [{"session_id": ID}, {"resume": ID}])
+@pytest.mark.parametrize("worker", ["never_greets", "speaks_nonsense", "not there", "stopped"])
+async def test_every_failed_result_has_the_id_of_its_session(room: Room, worker: str, members: dict[str, str]) -> None:
+    stop = Stop()
+    if worker == "stopped":
+        stop.cancel()
+    spawn = partial(start_cold, command=("/no/such/python",)) if worker == "not there" else room.spawner(worker)
+    with anyio.fail_after(BOUND_SECONDS):
+        result = await run_attempt(
+            room.request(**members), Limits(startup_seconds=0.3), environment=room.environment, spawn=spawn, stop=stop
+        )
+    assert (result.status, result.session_id, result.attempts[0].session_id) == ("error", ID, ID)
+
+
+async def test_a_failed_result_has_the_id_that_was_made_for_its_session(room: Room) -> None:
+    results = [await room.run("never_greets", limits=Limits(startup_seconds=0.3)) for _ in range(2)]
+    assert len({result.session_id for result in results} - {None}) == 2
 
 
 async def test_a_missing_interpreter_is_a_result(room: Room) -> None:
