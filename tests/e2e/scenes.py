@@ -1,11 +1,13 @@
 """Sessions on the real SDK and the real CLI that share one scripted endpoint."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import anyio
+import psutil
 
 from agentcell import Limits, run_session
 from agentcell.offline import Endpoint, ModelRequest, offline_environment, offline_model
@@ -37,11 +39,15 @@ class Scene:
 
 @dataclass(frozen=True)
 class Played:
-    """How a scene ended: the result, what the model was asked, and what was heard."""
+    """How a scene ended: the result, what the model was asked, and what was heard.
+
+    `moments` has when each event was heard, and last when the result came.
+    """
 
     result: SessionResult
     requests: Sequence[ModelRequest]
     events: Sequence[Mapping[str, Any]]
+    moments: Sequence[float]
     project: Path
 
     @property
@@ -59,6 +65,24 @@ class Played:
     def warnings(self) -> list[str]:
         """The codes of the result's warnings."""
         return [notice.code for notice in self.result.warnings]
+
+    def seconds_after(self, kind: str) -> float:
+        """From the last event of that kind to the result."""
+        heard = [at for at, event in zip(self.moments, self.events, strict=False) if event["type"] == kind]
+        return self.moments[-1] - heard[-1]
+
+
+def living(home: Path) -> list[psutil.Process]:
+    """Every living process whose HOME is this directory, or one below it."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            is_there = Path(process.environ().get("HOME", "/")).is_relative_to(home)
+            if is_there and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
 
 
 def play(scenes: Mapping[str, Scene], folder: Path, *, backend: str = "asyncio") -> dict[str, Played]:
@@ -92,11 +116,18 @@ async def _play_one(endpoint: Endpoint, name: str, scene: Scene, folder: Path) -
         **scene.members,
     }
     events: list[Mapping[str, Any]] = []
+    moments: list[float] = []
+
+    def listen(event: Mapping[str, Any]) -> None:
+        events.append(event)
+        moments.append(time.monotonic())
+
     env = {**offline_environment(endpoint, home), **scene.env}
     with anyio.fail_after(BOUND_SECONDS):
-        result = await run_session(request, limits=scene.limits, on_event=events.append, env=env)
+        result = await run_session(request, limits=scene.limits, on_event=listen, env=env)
+    moments.append(time.monotonic())
     requests = [asked for asked in endpoint.requests if asked.session_id == result.session_id]
-    return Played(result, requests, events, project)
+    return Played(result, requests, events, moments, project)
 
 
 def _mark(name: str) -> str:

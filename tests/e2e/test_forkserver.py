@@ -13,6 +13,7 @@ from typing import Any
 import anyio
 import psutil
 import pytest
+from tests.e2e.scenes import living
 from tests.worker import noting, script
 
 from agentcell import Host
@@ -43,21 +44,9 @@ def calls(command: str) -> dict[str, Any]:
     return {"tools": [{"name": "Bash", "input": {"command": command}}]}
 
 
-def of_session(home: Path) -> list[psutil.Process]:
-    """Every living process that has this HOME: a fork server and its cells have their host's."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get("HOME") == str(home) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
-
-
 def servers(home: Path) -> list[psutil.Process]:
     """The fork servers among them; a cell leads a session, too, but its parent is a server."""
-    found = [process for process in of_session(home) if "agentcell_worker.forkserver" in process.cmdline()]
+    found = [process for process in living(home) if "agentcell_worker.forkserver" in process.cmdline()]
     return [process for process in found if process.ppid() not in {each.pid for each in found}]
 
 
@@ -102,7 +91,7 @@ def test_nothing_outlives_a_host_that_is_killed(tmp_path: Path) -> None:
     up = os.open(tmp_path / "up", os.O_RDWR)
     turn = calls(f"({LIVES} & setsid {LIVES} & nohup {LIVES} &) ; echo up > up; {LIVES}")
     with offline_model({"turns": [turn]}) as endpoint:
-        environment = offline_environment(endpoint, tmp_path)
+        environment = {**offline_environment(endpoint, tmp_path), "TMPDIR": str(tmp_path)}  # nobody is left to clear it
         argument = json.dumps([request(tmp_path), environment])
         host = subprocess.Popen([sys.executable, "-c", HOST, argument], env=environment)
         with host:
@@ -111,14 +100,14 @@ def test_nothing_outlives_a_host_that_is_killed(tmp_path: Path) -> None:
                 while seen.count(b"up\n") < 2:
                     assert select.select([up], [], [], BOUND_SECONDS)[0], "a tool did not start"
                     seen += os.read(up, 100)
-                session = of_session(tmp_path)
+                session = living(tmp_path)
                 assert len(session) >= 2 + 2 * (2 + 4)  # host and server; worker and CLI; what the tool runs
             finally:
                 host.kill()
         began = time.monotonic()
         _, alive = psutil.wait_procs(session, timeout=2 * GONE_SECONDS)
         assert alive == [], f"after {time.monotonic() - began:.1f} s"
-        assert of_session(tmp_path) == []
+        assert living(tmp_path) == []
     os.close(up)
 
 
@@ -181,7 +170,7 @@ def test_strays_of_a_killed_worker_are_counted(tmp_path: Path) -> None:
     assert result.error is not None
     assert (result.error.category.value, result.signal) == ("crashed", "SIGKILL")
     assert result.swept_processes >= 5  # the CLI, and what its tool left
-    assert of_session(tmp_path) == []
+    assert living(tmp_path) == []
 
 
 PLACES = {
@@ -260,4 +249,4 @@ def test_a_session_can_be_run_from(tmp_path: Path, place: str) -> None:
         stdin=subprocess.DEVNULL,
     )
     assert [json.loads(line) for line in ended.stdout.splitlines()] == [["hello", "fork", 0]] * 2, ended.stderr
-    assert of_session(tmp_path) == []
+    assert living(tmp_path) == []
