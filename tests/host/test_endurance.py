@@ -1,0 +1,45 @@
+"""A host that has run hundreds of sessions is as it was after the first ones."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.faults import endurance
+from tests.meta.source import ROOT
+
+pytestmark = pytest.mark.slow
+
+SESSIONS = 300
+
+ENDS = {
+    "fork": {"fork complete 0": 210, "fork crashed 0": 60, "fork complete 1": 30},
+    "cold": {"cold complete 0": 300},
+}
+"""How they start and end, with how many strays, and how often."""
+
+GROWTH_MB = 5
+
+BOUND_SECONDS = 240
+"""A multiple of what it takes on an idle machine."""
+
+
+@pytest.mark.parametrize("start", ["fork", "cold"])
+def test_hundreds_of_sessions_leave_no_process_no_descriptor_and_no_memory(tmp_path: Path, start: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", endurance.__name__, start, str(tmp_path), str(SESSIONS)],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        timeout=BOUND_SECONDS,
+        check=True,
+    )
+    early, late = json.loads(ended.stdout)
+    assert late["ends"] == ENDS[start]
+    server = {"fork": 1, "cold": 0}[start]
+    assert (len(early["processes"]), late["processes"]) == (server, early["processes"])
+    assert late["descriptors"] <= early["descriptors"]
+    assert late["memory_mb"] < early["memory_mb"] + GROWTH_MB
+    assert [path.name for path in tmp_path.iterdir()] == []
