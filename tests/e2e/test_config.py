@@ -116,17 +116,19 @@ def test_a_conversation_is_gone_on_with_from_another_directory_and_again(
     assert [word in asked for word in ("first", "second", "third")] == [True] * 3
 
 
-def test_a_killed_session_can_be_gone_on_with(tmp_path: Path, user: User) -> None:
+def test_a_killed_session_can_be_gone_on_with_from_another_directory(tmp_path: Path, user: User) -> None:
     kill = {"tools": [{"name": "Bash", "input": {"command": "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat)"}}]}
     with offline_model({"turns": [kill, {"text": "Went on.", "times": "always"}]}) as endpoint:
 
         async def main() -> tuple[SessionResult, SessionResult]:
-            killed = await session(user, endpoint, tmp_path / "p")
-            return killed, await session(user, endpoint, tmp_path / "p", resume=killed.session_id)
+            killed = await session(user, endpoint, tmp_path / "p", starting_message="before")
+            return killed, await session(user, endpoint, tmp_path / "q", resume=killed.session_id)
 
         killed, resumed = anyio.run(main)
+        asked = json.dumps(endpoint.requests[-1].messages)
     assert (category(killed), killed.signal) == ("crashed", "SIGKILL")
-    assert (resumed.status, resumed.session_id) == ("complete", killed.session_id)
+    assert (resumed.status, resumed.response, resumed.session_id) == ("complete", "Went on.", killed.session_id)
+    assert "before" in asked
 
 
 def test_ids_that_are_unknown_taken_or_in_use_are_named(tmp_path: Path, user: User) -> None:
@@ -151,7 +153,8 @@ def test_ids_that_are_unknown_taken_or_in_use_are_named(tmp_path: Path, user: Us
     assert (category(results["again"]), category(results["unknown"])) == ("unknown_session", "unknown_session")
     assert results["again"].error is not None
     assert results["again"].error.message == f"the session id {known} was used before"
-    assert results["unknown"].session_id == unknown
+    ids = {name: result.session_id for name, result in results.items()}
+    assert ids == {"one": known, "other": known, "again": known, "unknown": unknown}
 
 
 def test_a_conversation_need_not_be_kept_or_may_be_kept_elsewhere(

@@ -5,9 +5,11 @@ from typing import Any
 
 import anyio
 import pytest
+from tests.worker import script
 from tests.worker.script import Step, fake_cli, scripted
 
-from agentcell import Limits, run_session
+from agentcell import Host, Limits, forkserver, run_session
+from agentcell_protocol.cell import Start
 from agentcell_protocol.errors import Category
 from agentcell_protocol.result import SessionResult
 
@@ -62,6 +64,21 @@ async def test_a_cli_that_ends_at_once_is_named_with_its_last_words(tmp_path: Pa
     )
     assert ended.error.details["stderr_tail"] == "cannot go on with [masked]"
     assert ended.session_id is not None
+
+
+@pytest.mark.parametrize(
+    ("start", "can_fork", "found"), [("fork", True, "fork"), ("fork", False, "cold"), ("cold", True, "cold")]
+)
+async def test_a_host_forks_its_workers_where_that_can_be_and_is_not_unwanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: Start, can_fork: bool, found: str
+) -> None:
+    monkeypatch.setattr(forkserver, "can_fork", lambda: can_fork)
+    heard: list[Any] = []
+    asked = script.request(tmp_path, cli_path=fake_cli(tmp_path), env=scripted(script.SUCCESS))
+    with anyio.fail_after(BOUND_SECONDS):
+        async with Host(start=start) as host:
+            ended = await host.run(asked, env=script.environment(tmp_path), on_event=heard.append)
+    assert (ended.response, ended.start, heard[0]["start"], ended.exit_code) == ("hello", found, found, 0)
 
 
 async def test_a_cli_that_is_not_there_is_named(tmp_path: Path) -> None:

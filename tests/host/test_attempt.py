@@ -8,6 +8,7 @@ import pytest
 from agentcell.attempt import Ending, as_attempt, decide, not_started, spawn_failed
 from agentcell.causes import Cause, Limited, Lingered, Stopped
 from agentcell.record import Record
+from agentcell.spawn import UNSEEN, Status
 from agentcell.stop import HOST_LOST
 from agentcell_protocol.codec import encode
 from agentcell_protocol.errors import Category, SessionError, session_error
@@ -54,7 +55,7 @@ def died(error: SessionError, *, record: Record, **members: Any) -> SessionResul
     return hosted(failed(error, session_name="a", id="a", agent_type="coder", **known), **members)
 
 
-def end(record: Record, status: int | None, cause: Cause | None = None) -> SessionResult:
+def end(record: Record, status: Status | None, cause: Cause | None = None) -> SessionResult:
     return decide(REQUEST, Ending(record, status, cause))
 
 
@@ -187,6 +188,18 @@ def test_a_killed_worker_has_crashed_and_the_signal_is_named() -> None:
         killed_by_host=False,
     )
     assert end(record, -9) == died(error, record=record, signal="SIGKILL")
+
+
+def test_a_worker_whose_end_nobody_saw_has_crashed() -> None:
+    record = heard(STARTED, TEXT)
+    error = session_error(
+        Category.CRASHED,
+        "the worker ended, and nobody was told how, without a result; its last event was text",
+        partial_response="half",
+        last_event="text",
+        killed_by_host=False,
+    )
+    assert end(record, UNSEEN) == died(error, record=record)
 
 
 def test_a_worker_that_exits_without_a_result_has_crashed() -> None:

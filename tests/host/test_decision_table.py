@@ -29,7 +29,11 @@ EXAMPLES: list[tuple[str, str, list[tuple[Ending, Seen]]]] = [
     (
         "result",
         "itself",
-        [(Ending(answered(SUCCESS), 0), (None, [])), (Ending(answered(SUCCESS), 3), (None, ["odd_exit"]))],
+        [
+            (Ending(answered(SUCCESS), 0), (None, [])),
+            (Ending(answered(SUCCESS), 3), (None, ["odd_exit"])),
+            (Ending(answered(SUCCESS), UNSEEN), (None, [])),
+        ],
     ),
     (
         "result",
@@ -62,6 +66,7 @@ EXAMPLES: list[tuple[str, str, list[tuple[Ending, Seen]]]] = [
         "itself, lingering",
         [
             (Ending(foretold(SUCCESS), -9), (None, ["odd_exit"])),
+            (Ending(foretold(SUCCESS), UNSEEN), (None, ["odd_exit"])),
             (Ending(foretold(SUCCESS), -9, Lingered("outcome", 40)), (None, ["worker_lingered"])),
         ],
     ),

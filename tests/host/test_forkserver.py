@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -16,12 +17,12 @@ from typing import Any
 import anyio
 import psutil
 import pytest
+from tests.faults import forking
 from tests.faults.harness import ForkedWorkers
 
-from agentcell import forked
 from agentcell.forked import ForkedChild
-from agentcell.forkserver import ForkServer, can_fork, starting
-from agentcell.spawn import UNSEEN, Child, ColdChild, start_cold
+from agentcell.forkserver import ForkServer, can_fork
+from agentcell.spawn import UNSEEN, Child
 from agentcell_protocol.cell import MARKER
 
 pytestmark = pytest.mark.anyio
@@ -33,7 +34,7 @@ LIVES = "import signal, sys; print('up', flush=True); signal.pause()"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {LIVES}"
 
 LOOK = """
-import json, locale, os, random, signal, sys, tempfile, threading, time
+import gc, json, locale, os, random, signal, sys, tempfile, threading, time
 paths = [f"/proc/self/fd/{name}" for name in sorted(os.listdir("/proc/self/fd"))]
 descriptors = {path[14:]: os.readlink(path).partition(":")[0] for path in paths if os.path.lexists(path)}
 print(json.dumps({
@@ -47,6 +48,7 @@ print(json.dumps({
     "directory": os.getcwd(),
     "argv": sys.argv[1:],
     "threads": threading.active_count(),
+    "frozen": gc.get_freeze_count() > 1000,
     "random": random.random(),
     "temporary": tempfile.gettempdir(),
     "zone": time.tzname[0],
@@ -133,6 +135,7 @@ async def test_a_cell_has_what_its_order_gave_it_and_nothing_else(workers: Forke
             "directory": str(tmp_path),
             "argv": [],
             "threads": 1,
+            "frozen": True,
             "temporary": str(tmp_path),
             "zone": "NPT",
             "locale": "C",
@@ -317,6 +320,32 @@ async def test_a_cell_whose_host_let_it_go_is_ended(workers: ForkedWorkers) -> N
     assert not process.is_running() or process.wait(BOUND_SECONDS) is None
 
 
+HOST = """
+import json, os, select, signal, sys
+from agentcell.forkserver import ForkServer
+server = ForkServer((sys.executable, "-P", sys.argv[1]))
+program = "import signal, sys; sys.stdin.readline(); signal.pause()"
+child = server.spawn({"TEST_CELL_ARGV": json.dumps(["-c", program])}, "/")
+while child.pid is None:
+    select.select([child._report], [], [], 60)
+fork = os.fork()  # it holds our ends of all sockets and pipes
+if fork:
+    print(json.dumps([server.pid, child.pid, fork]), flush=True)
+signal.pause()
+"""
+
+
+def test_a_host_that_dies_is_missed_though_what_it_forked_holds_its_sockets() -> None:
+    with subprocess.Popen([sys.executable, "-c", HOST, forking.__file__], stdout=subprocess.PIPE) as host:
+        assert host.stdout is not None
+        server, cell, fork = map(psutil.Process, json.loads(host.stdout.readline()))
+        host.kill()
+        _, alive = psutil.wait_procs([server, cell], timeout=BOUND_SECONDS)
+        held = fork.is_running()
+        fork.kill()
+    assert (alive, held) == ([], True)
+
+
 async def test_cells_outlive_a_lost_server_and_the_next_start_brings_a_new_one(workers: ForkedWorkers) -> None:
     program = "import sys; print('up', flush=True); print(sys.stdin.read()); raise SystemExit(3)"
     async with started(workers, program) as child:
@@ -388,15 +417,7 @@ async def test_a_closing_server_ends_its_cells(workers: ForkedWorkers) -> None:
         assert (await ended(child)).status == -signal.SIGTERM
 
 
-async def test_what_cannot_be_forked_starts_cold(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_there_is_no_fork_server_that_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     assert can_fork()
     monkeypatch.setattr(sys, "platform", "darwin")
     assert not can_fork()
-    async with starting(command=(sys.executable, "-c", "print('cold')")) as spawn:
-        child = spawn({"PATH": "/usr/bin"}, "/")
-        try:
-            assert isinstance(child, ColdChild)
-            assert await ended(child) == Ended(0, "cold\n", "", 0)
-        finally:
-            child.close()
-    assert (start_cold.__name__, forked.SWEEP_SECONDS) == ("start_cold", 6.0)

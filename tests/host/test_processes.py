@@ -32,8 +32,12 @@ def row(pid: int, parent: int, **members: float) -> Row:
 
 @contextmanager
 def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
-    """A child that lives until it is killed."""
-    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+    """A child that lives until it is killed, and by now is the program it executes."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"\n")
+        process.stdout.readline()
         yield process
         process.kill()
 
@@ -50,8 +54,13 @@ class Fake:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, rows: list[Row]) -> None:
         self.rows = {row.pid: row for row in rows}
         self.reads: list[int] = []
-        monkeypatch.setattr(processes, "read_pids", lambda: list(self.rows))
+        self.scans = 0
+        monkeypatch.setattr(processes, "read_pids", self.scan)
         monkeypatch.setattr(processes, "read_row", self.read)
+
+    def scan(self) -> list[int]:
+        self.scans += 1
+        return list(self.rows)
 
     def read(self, pid: int) -> Row | None:
         self.reads.append(pid)
@@ -78,6 +87,12 @@ def test_between_renewals_only_the_cells_and_what_is_new_are_read(fake: Fake) ->
     assert fake.take_reads() == [10, 11, 12, 13]
     table.look([10], 0.0)
     assert fake.take_reads() == [10, 11, 12]
+
+
+def test_one_scan_serves_all_cells_and_no_process_is_read_twice(fake: Fake) -> None:
+    fake.rows |= {20: row(20, 1), 21: row(21, 20)}
+    assert {root: len(tree) for root, tree in Table().look([10, 20, 11], 0.0).items()} == {10: 2, 20: 2, 11: 1}
+    assert (fake.scans, fake.take_reads()) == (1, [1, 2, 10, 11, 20, 21])
 
 
 def test_in_time_every_stranger_is_read_again(fake: Fake) -> None:
