@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from agentcell_protocol.credentials import is_switched_on
+from agentcell_protocol.enclosing import is_marker
 
 PASSED = frozenset(
     {
@@ -32,20 +33,8 @@ CLOUDS: Mapping[str, tuple[str, ...]] = {
 }
 """The switch of a cloud, and the prefixes of what passes only when it is set."""
 
-ENCLOSING = frozenset(
-    {
-        *("CLAUDECODE", "AI_AGENT", "CLAUDE_PID", "CLAUDE_EFFORT", "CLAUDE_ENV_FILE", "CLAUDE_PROJECT_DIR"),
-        *("CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_EXECPATH", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_INVOKED_SKILLS"),
-        *("CLAUDE_CODE_CONTAINER_ID", "CLAUDE_CODE_WORKER_EPOCH", "CLAUDE_CODE_TMPDIR", "CLAUDE_SESSION_ID"),
-        *("CLAUDE_AGENT_SDK_VERSION", "CLAUDE_AGENT_SDK_CLIENT_APP", "CLAUDE_CODE_RESUME_FROM_SESSION"),
-    }
-)
-"""What an agent session around the host sets for its tools: it would make the CLI believe it runs inside it."""
-
-ENCLOSING_PREFIXES = (
-    *("CLAUDE_CODE_SESSION", "CLAUDE_CODE_CHILD_", "CLAUDE_CODE_HOST_", "CLAUDE_CODE_REMOTE"),
-    *("CLAUDE_CODE_BRIDGE_", "CLAUDE_CODE_MESSAGING_", "CLAUDE_BG_", "AGENTCELL_"),
-)
+CELL_PREFIX = "AGENTCELL_"
+"""Of an enclosing cell, and of ours, which is told otherwise."""
 
 INTERPRETER_PREFIX = "PYTHON"
 """Settings of the host's interpreter; the cell's would import the repository's own modules with some of them."""
@@ -75,4 +64,4 @@ def _cloud_prefixes(environment: Mapping[str, str]) -> list[str]:
 
 
 def _stays_outside(name: str) -> bool:
-    return name in ENCLOSING or name.startswith((*ENCLOSING_PREFIXES, INTERPRETER_PREFIX))
+    return is_marker(name) or name.startswith((CELL_PREFIX, INTERPRETER_PREFIX))

@@ -86,9 +86,12 @@ def test_the_doctor_runs_a_session_of_its_own(surrounding: dict[str, str], tmp_p
 
 @pytest.mark.parametrize("door", ["guarded", "bare"])
 def test_the_older_interface_runs_a_session(tmp_path: Path, door: str) -> None:
-    with offline_model({"turns": [{"text": "hello"}]}) as endpoint:
-        ended = run(older(door, tmp_path), offline_environment(endpoint, tmp_path), tmp_path)
+    look = {"tools": [{"name": "Bash", "input": {"command": "env > seen.txt"}}]}
+    with offline_model({"turns": [look, {"text": "hello"}]}) as endpoint:
+        enclosing = {"CLAUDE_CODE_SESSION_ID": "outer", "CLAUDE_CODE_REMOTE": "outer", "TMPDIR": str(tmp_path)}
+        ended = run(older(door, tmp_path), {**offline_environment(endpoint, tmp_path), **enclosing}, tmp_path)
     answer = json.loads(ended.stdout)
+    assert "outer" not in (tmp_path / "seen.txt").read_text()
     assert answer.pop("execution_time") > 0
     assert answer == {
         "success": True,

@@ -4,6 +4,7 @@ Run it by its path, or import `run_agent_session`. `agentcell-worker` with the s
 in a cell of its own, and answers even when that is killed.
 """
 
+import os
 import sys
 
 if __name__ == "__main__" and not sys.flags.safe_path:
@@ -30,10 +31,12 @@ from agentcell_protocol.argv import (
     succeeded,
 )
 from agentcell_protocol.codec import encode
+from agentcell_protocol.enclosing import is_marker
 from agentcell_protocol.errors import RequestError
 from agentcell_protocol.request import parse_request
 from agentcell_worker import stdio
 from agentcell_worker.agents.registry import agent_named
+from agentcell_worker.sdk_log import mute_sdk
 from agentcell_worker.stop import Stop, Stopped
 
 STDOUT = 1
@@ -104,6 +107,9 @@ def _outcome(arguments: Arguments) -> Outcome:
     """What came of the session, once nothing of it runs any more."""
     stop = Stop()
     stop.install()
+    for marker in filter(is_marker, list(os.environ)):
+        del os.environ[marker]
+    mute_sdk()
     cell.become_subreaper()
     try:
         stop.interrupt()
