@@ -37,12 +37,12 @@ class _Cancelled(BaseException):
 def main() -> int:
     """Run the session that the first line of stdin asks for, print its result as one line; the exit code.
 
-    With options it is the older interface.
+    With options it is the legacy interface.
     """
     if len(sys.argv) > 1:
-        from agentcell import older  # noqa: PLC0415 - the other interface, loaded only when it is used
+        from agentcell import legacy  # noqa: PLC0415 - the other interface, loaded only when it is used
 
-        return older.main(sys.argv[1:])
+        return legacy.main(sys.argv[1:])
     parent = os.getppid()
     _hold_standard_streams()
     message: dict[str, Any] = {}

@@ -50,8 +50,8 @@ def run(argv: Sequence[str | Path], environment: dict[str, str], home: Path) -> 
     )
 
 
-def older(door: str, project: Path) -> list[str]:
-    """The argv of the older interface, through the host or without it."""
+def legacy(door: str, project: Path) -> list[str]:
+    """The argv of the legacy interface, through the host or without it."""
     command = [str(SCRIPTS / "agentcell-worker")] if door == "guarded" else [sys.executable, str(WORKER_FILE)]
     return [*command, "--project-dir", str(project), "--spec-dir", "spec", "--agent-type", "coder", "--message", "hi"]
 
@@ -85,11 +85,11 @@ def test_the_doctor_runs_a_session_of_its_own(surrounding: dict[str, str], tmp_p
 
 
 @pytest.mark.parametrize("door", ["guarded", "bare"])
-def test_the_older_interface_runs_a_session(tmp_path: Path, door: str) -> None:
+def test_the_legacy_interface_runs_a_session(tmp_path: Path, door: str) -> None:
     look = {"tools": [{"name": "Bash", "input": {"command": "env > seen.txt"}}]}
     with offline_model({"turns": [look, {"text": "hello"}]}) as endpoint:
         enclosing = {"CLAUDE_CODE_SESSION_ID": "outer", "CLAUDE_CODE_REMOTE": "outer", "TMPDIR": str(tmp_path)}
-        ended = run(older(door, tmp_path), {**offline_environment(endpoint, tmp_path), **enclosing}, tmp_path)
+        ended = run(legacy(door, tmp_path), {**offline_environment(endpoint, tmp_path), **enclosing}, tmp_path)
     answer = json.loads(ended.stdout)
     assert "outer" not in (tmp_path / "seen.txt").read_text()
     assert answer.pop("execution_time") > 0
@@ -102,12 +102,12 @@ def test_the_older_interface_runs_a_session(tmp_path: Path, door: str) -> None:
 
 
 @pytest.mark.parametrize("door", ["guarded", "bare"])
-def test_the_older_interface_says_that_a_signal_ended_it(tmp_path: Path, door: str) -> None:
+def test_the_legacy_interface_says_that_a_signal_ended_it(tmp_path: Path, door: str) -> None:
     with gate(tmp_path / "gate") as (opener, wait):
         running = {"name": "Bash", "input": {"command": f"{shlex.join(opener)}; sleep 60"}}
         with offline_model({"turns": [{"tools": [running]}]}) as endpoint:
             environment = offline_environment(endpoint, tmp_path)
-            with started(older(door, tmp_path), tmp_path, env=environment) as process:
+            with started(legacy(door, tmp_path), tmp_path, env=environment) as process:
                 wait()
                 process.send_signal(signal.SIGTERM)
                 line, _ = process.communicate(timeout=BOUND_SECONDS)

@@ -1,4 +1,4 @@
-"""The older interface without a guard, as a function and as a file to be run."""
+"""The legacy interface without a guard, as a function and as a file to be run."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from typing import IO, Any, Self
 
 import pytest
 
-from agentcell_protocol.argv import Outcome
+from agentcell_protocol.legacy import Outcome
 from agentcell_worker import agent_subprocess
 from agentcell_worker.agent_subprocess import main, run_agent_session
 

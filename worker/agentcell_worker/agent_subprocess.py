@@ -1,4 +1,4 @@
-"""The older interface without a guard: one session in this very process, options in, one line out.
+"""The legacy interface without a guard: one session in this very process, options in, one line out.
 
 Run it by its path, or import `run_agent_session`. `agentcell-worker` with the same options is the same session
 in a cell of its own, and answers even when that is killed.
@@ -19,7 +19,10 @@ from typing import Any
 import anyio
 
 from agentcell_protocol import cell
-from agentcell_protocol.argv import (
+from agentcell_protocol.codec import encode
+from agentcell_protocol.enclosing import is_marker
+from agentcell_protocol.errors import RequestError
+from agentcell_protocol.legacy import (
     Arguments,
     ArgumentsError,
     Outcome,
@@ -30,9 +33,6 @@ from agentcell_protocol.argv import (
     parse_arguments,
     succeeded,
 )
-from agentcell_protocol.codec import encode
-from agentcell_protocol.enclosing import is_marker
-from agentcell_protocol.errors import RequestError
 from agentcell_protocol.request import parse_request
 from agentcell_worker import stdio
 from agentcell_worker.agents.registry import agent_named

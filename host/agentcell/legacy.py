@@ -1,4 +1,4 @@
-"""The older interface of `agentcell-worker`: options in, one line out, through the host and so with its guard."""
+"""The legacy interface of `agentcell-worker`: options in, one line out, through the host and so with its guard."""
 
 import os
 from collections.abc import Sequence
@@ -10,7 +10,9 @@ from agentcell.commands.output import silence_stdout, write
 from agentcell.environment import inherited_environment
 from agentcell.limits import Limits
 from agentcell.signals import run_until_signalled
-from agentcell_protocol.argv import (
+from agentcell_protocol.codec import encode
+from agentcell_protocol.errors import Category, RequestError
+from agentcell_protocol.legacy import (
     Arguments,
     ArgumentsError,
     Outcome,
@@ -21,8 +23,6 @@ from agentcell_protocol.argv import (
     parse_arguments,
     succeeded,
 )
-from agentcell_protocol.codec import encode
-from agentcell_protocol.errors import Category, RequestError
 from agentcell_protocol.request import SessionRequest, parse_request
 from agentcell_protocol.result import SessionResult
 
@@ -39,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def outcome_of(result: SessionResult, arguments: Arguments) -> Outcome:
-    """A session's result as the older interface tells it."""
+    """A session's result as the legacy interface tells it."""
     if result.error is None:
         return succeeded(result.response, arguments.agent_type, arguments.session_name)
     if result.error.category is Category.BAD_REQUEST:

@@ -1,4 +1,4 @@
-"""The older interface of `agentcell-worker`: options in, one line out. Both doors, guarded and bare, speak it."""
+"""The legacy interface of `agentcell-worker`: options in, one line out. Both doors, guarded and bare, speak it."""
 
 from argparse import ArgumentParser
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ DEFAULT_SESSION_NAME = "agent-session"
 
 
 class ArgumentsError(ValueError):
-    """Options that the older interface does not know, or that do not fit together."""
+    """Options that the legacy interface does not know, or that do not fit together."""
 
 
 @dataclass(frozen=True, slots=True)

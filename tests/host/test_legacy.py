@@ -1,4 +1,4 @@
-"""`agentcell-worker` with options: the older interface, through the host."""
+"""`agentcell-worker` with options: the legacy interface, through the host."""
 
 import json
 import signal

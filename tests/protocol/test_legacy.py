@@ -1,10 +1,10 @@
-"""The older interface's options and answers."""
+"""The legacy interface's options and answers."""
 
 from pathlib import Path
 
 import pytest
 
-from agentcell_protocol.argv import (
+from agentcell_protocol.legacy import (
     Arguments,
     ArgumentsError,
     answer,
