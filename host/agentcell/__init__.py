@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agentcell.environment import cell_environment
-    from agentcell.errors import HostClosedError, RunningLoopError
+    from agentcell.errors import HostClosedError, HostOpenError, RunningLoopError
     from agentcell.host import Host
     from agentcell.isolated import run_agent_session_isolated
     from agentcell.limits import Limits
@@ -19,6 +19,7 @@ _HOMES = {
     "Category": "agentcell_protocol.errors",
     "Host": "agentcell.host",
     "HostClosedError": "agentcell.errors",
+    "HostOpenError": "agentcell.errors",
     "Limits": "agentcell.limits",
     "RequestError": "agentcell_protocol.errors",
     "RunningLoopError": "agentcell.errors",
@@ -38,6 +39,7 @@ __all__ = [
     "Category",
     "Host",
     "HostClosedError",
+    "HostOpenError",
     "Limits",
     "RequestError",
     "RunningLoopError",

@@ -5,6 +5,7 @@ ValueError
 └── (ValueError)        a limit that makes no sense, named
 RuntimeError
 ├── HostClosedError     a `Host` is used outside its `async with`
+├── HostOpenError       a `Host` is entered again while it is open
 └── RunningLoopError    `run_session_sync` is called where a loop runs already
 """
 
@@ -16,6 +17,13 @@ class HostClosedError(RuntimeError):
 
     def __init__(self) -> None:
         super().__init__("this host is closed: call run() inside `async with Host() as host:`")
+
+
+class HostOpenError(RuntimeError):
+    """A `Host` is entered once at a time."""
+
+    def __init__(self) -> None:
+        super().__init__("this host is open already: share it, or make another Host()")
 
 
 class RunningLoopError(RuntimeError):

@@ -10,7 +10,7 @@ from typing import Self, get_args
 import anyio
 
 from agentcell.environment import cell_environment
-from agentcell.errors import HostClosedError
+from agentcell.errors import HostClosedError, HostOpenError
 from agentcell.forkserver import starting
 from agentcell.gate import Gate
 from agentcell.limits import Limits
@@ -61,6 +61,8 @@ class Host:
         self._ended = anyio.Event()
 
     async def __aenter__(self) -> Self:
+        if self._limiter is not None:
+            raise HostOpenError
         self._limiter = anyio.CapacityLimiter(self._max_sessions)
         self._gate = Gate(self._max_starts)
         self._spawn = await self._lifetime.enter_async_context(self._starting())

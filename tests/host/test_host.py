@@ -8,7 +8,7 @@ import anyio
 import pytest
 from tests.faults.harness import Room, command
 
-from agentcell import Host, HostClosedError
+from agentcell import Host, HostClosedError, HostOpenError
 from agentcell_protocol.errors import Category
 
 pytestmark = pytest.mark.anyio
@@ -74,6 +74,14 @@ async def test_a_host_that_is_not_open_runs_nothing(room: Room) -> None:
         pass
     with pytest.raises(HostClosedError):
         await host.run(request(room))
+
+
+async def test_a_host_is_entered_once_at_a_time(room: Room) -> None:
+    async with Host(worker_command=command("answers_when_told")) as host:
+        with pytest.raises(HostOpenError):
+            await host.__aenter__()
+    async with host:
+        pass
 
 
 def test_a_host_for_no_sessions_makes_no_sense() -> None:
