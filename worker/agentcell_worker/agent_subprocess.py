@@ -37,7 +37,7 @@ from agentcell_protocol.request import parse_request
 from agentcell_worker import stdio
 from agentcell_worker.agents.registry import agent_named
 from agentcell_worker.sdk_log import mute_sdk
-from agentcell_worker.stop import Stop, Stopped
+from agentcell_worker.signals import Cancellation, Stopped
 
 STDOUT = 1
 
@@ -105,30 +105,30 @@ def _checked(arguments: Arguments) -> Arguments:
 
 def _outcome(arguments: Arguments) -> Outcome:
     """What came of the session, once nothing of it runs any more."""
-    stop = Stop()
-    stop.install()
+    cancellation = Cancellation()
+    cancellation.install()
     for marker in filter(is_marker, list(os.environ)):
         del os.environ[marker]
     mute_sdk()
     cell.become_subreaper()
     try:
-        stop.interrupt()
-        return anyio.run(_run, arguments, stop)
+        cancellation.interrupt()
+        return anyio.run(_run, arguments, cancellation)
     except Stopped:
-        return _cancelled(stop)
+        return _cancelled(cancellation)
     finally:
-        stop.settle()
+        cancellation.settle()
         cell.end(cell.descendants)
 
 
-async def _run(arguments: Arguments, stop: Stop) -> Outcome:
-    with anyio.CancelScope() as scope, stop.cancelling(scope):
+async def _run(arguments: Arguments, cancellation: Cancellation) -> Outcome:
+    with anyio.CancelScope() as scope, cancellation.cancelling(scope):
         return await run_agent_session(**arguments.as_members())
-    return _cancelled(stop)
+    return _cancelled(cancellation)
 
 
-def _cancelled(stop: Stop) -> Outcome:
-    return failed(f"the session was cancelled by {stop.signal}")
+def _cancelled(cancellation: Cancellation) -> Outcome:
+    return failed(f"the session was cancelled by {cancellation.signal}")
 
 
 if __name__ == "__main__":

@@ -27,37 +27,37 @@ from agentcell_worker.preflight import check_permissions, check_request
 from agentcell_worker.progress import Progress
 from agentcell_worker.report import Report
 from agentcell_worker.sdk_log import mute_sdk
-from agentcell_worker.stop import Stop, Stopped
+from agentcell_worker.signals import Cancellation, Stopped
 
 RECURSION_LIMIT = 10_000
 """The SDK decodes with `json`, whose depth this limits: a tool's input may be nested a thousand levels deep."""
 
 
-def main(stop: Stop | None = None, *, start: cell.Start = "cold") -> int:
+def main(cancellation: Cancellation | None = None, *, start: cell.Start = "cold") -> int:
     """Run one session, from the request on stdin to the result on stdout; the exit code."""
     wire = stdio.claim()
-    stop = stop or _installed()
-    life = _Life(wire, stop, start)
+    cancellation = cancellation or _installed()
+    life = _Life(wire, cancellation, start)
     result = life.run()
-    stop.settle()
+    cancellation.settle()
     written = life.emitter.result(result, file=life.request.result_file if life.request else None)
     return exit_code(written.error)
 
 
-def _installed() -> Stop:
-    stop = Stop()
-    stop.install()
-    return stop
+def _installed() -> Cancellation:
+    cancellation = Cancellation()
+    cancellation.install()
+    return cancellation
 
 
 class _Life:
     """What a worker knows so far, so that whatever ends it ends with a result that says it."""
 
-    def __init__(self, wire: stdio.Wire, stop: Stop, start: cell.Start) -> None:
+    def __init__(self, wire: stdio.Wire, cancellation: Cancellation, start: cell.Start) -> None:
         self.emitter = Emitter(wire.writes)
         self.request: SessionRequest | None = None
         self._wire = wire
-        self._stop = stop
+        self._cancellation = cancellation
         self._start = start
         self._known: dict[str, Any] = {}
         self._report: Report | None = None
@@ -70,17 +70,17 @@ class _Life:
         mute_sdk()
         cell.become_subreaper()
         try:
-            self._stop.interrupt()
+            self._cancellation.interrupt()
             result = self._session()
         except RequestError as refused:
             result = self._ended(refused.as_session_error())
         except Stopped:
             result = self._ended(self._cancelled())
         except Exception as unexpected:  # noqa: BLE001 - the outermost frame of the worker
-            self._stop.settle()
+            self._cancellation.settle()
             sys.excepthook(type(unexpected), unexpected, unexpected.__traceback__)
             result = self._ended(internal_error(unexpected))
-        self._stop.settle()
+        self._cancellation.settle()
         return self._swept(result)
 
     def _session(self) -> SessionResult:
@@ -96,21 +96,21 @@ class _Life:
         if (refused := check_permissions(request, environment)) is not None:
             return report.failed(refused)
         flow = agent.load()
-        self._stop.check()
+        self._cancellation.check()
         return anyio.run(self._guarded, partial(flow, Job(report, self._listen, self._drain_seconds)))
 
     async def _guarded(self, flow: Callable[[], Awaitable[SessionResult]]) -> SessionResult:
         """Run the flow until it ends, a signal comes, or the host is gone."""
         result: SessionResult | None = None
         async with anyio.create_task_group() as tasks:
-            with self._stop.cancelling(tasks.cancel_scope):
+            with self._cancellation.cancelling(tasks.cancel_scope):
                 if self.request is not None and self.request.lifeline:
                     tasks.start_soon(self._watch_host, tasks.cancel_scope)
                 result = await flow()
             tasks.cancel_scope.cancel()
         if result is not None:
             return result
-        return self._ended(self._cancelled() if self._stop.signal else self._host_lost())
+        return self._ended(self._cancelled() if self._cancellation.signal else self._host_lost())
 
     async def _watch_host(self, scope: anyio.CancelScope) -> None:
         if self._wire.reads is not None:
@@ -130,9 +130,9 @@ class _Life:
     def _cancelled(self) -> SessionError:
         return session_error(
             Category.CANCELLED,
-            f"the session was cancelled by {self._stop.signal}",
+            f"the session was cancelled by {self._cancellation.signal}",
             partial_response=self._progress.text or None,
-            signal=self._stop.signal,
+            signal=self._cancellation.signal,
         )
 
     def _host_lost(self) -> SessionError:

@@ -19,7 +19,7 @@ class Stopped(BaseException):
     """A cancelling signal came while no session ran; not an Exception, so that nothing on its way swallows it."""
 
 
-class Stop:
+class Cancellation:
     """Remembers the first cancelling signal, and acts on it as is right at that moment.
 
     At first it is only remembered. After `interrupt` it raises `Stopped` wherever the worker is, within
