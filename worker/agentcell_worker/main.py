@@ -17,7 +17,7 @@ from agentcell_protocol.exitcodes import exit_code
 from agentcell_protocol.intake import read_message
 from agentcell_protocol.masking import Mask
 from agentcell_protocol.request import SessionRequest, parse_request, with_session_id
-from agentcell_protocol.result import SECONDS_DIGITS, SessionResult, failed
+from agentcell_protocol.result import SECONDS_DIGITS, SessionResult, failed, names_in
 from agentcell_protocol.sdk import SDK, bundled_cli
 from agentcell_protocol.version import PROTOCOL, __version__
 from agentcell_worker import lifeline, stdio
@@ -59,7 +59,7 @@ class _Life:
         self._wire = wire
         self._cancellation = cancellation
         self._start = start
-        self._known: dict[str, Any] = {}
+        self._names: dict[str, str] = {}
         self._report: Report | None = None
         self._progress = Progress()
         self._drain_seconds = _drain_seconds(os.environ.pop(cell.DRAIN_VARIABLE, None))
@@ -85,7 +85,7 @@ class _Life:
 
     def _session(self) -> SessionResult:
         received = read_message(self._wire.reads)
-        self._known = {name: _text(received.message.get(name)) for name in ("session_name", "id", "agent_type")}
+        self._names = names_in(received.message)
         request = self.request = with_session_id(parse_request(received.message))
         environment = {**os.environ, **(request.env or {})}
         notices = (*auth_notices(environment), *received.notices)
@@ -124,7 +124,7 @@ class _Life:
 
     def _ended(self, error: SessionError) -> SessionResult:
         if self._report is None:
-            return failed(error, **self._known)
+            return failed(error, **self._names)
         return self._report.cut(error, self._progress)
 
     def _cancelled(self) -> SessionError:
@@ -170,7 +170,3 @@ def _drain_seconds(given: str | None) -> float:
         return max(0.0, float(given)) if given else cell.DRAIN_SECONDS
     except ValueError:
         return cell.DRAIN_SECONDS
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
