@@ -50,7 +50,7 @@ def test_prompts_reach_the_model_verbatim(tmp_path: Path, monkeypatch: pytest.Mo
 
     turns = [{"text": f"Answer {number}."} for number in range(len(PROMPTS))]
     with offline_model({"turns": turns}) as endpoint:
-        _surround(monkeypatch, offline_environment(endpoint, tmp_path))
+        _surround(monkeypatch, {**offline_environment(endpoint, tmp_path), "TMPDIR": str(tmp_path)})
         answers = anyio.run(converse)
         asked = [request for request in endpoint.requests if request.kind == "turn"]
     assert answers == [turn["text"] for turn in turns]
@@ -72,7 +72,7 @@ def test_a_client_is_entered_again_with_a_session_of_its_own(tmp_path: Path, mon
         return ids
 
     with offline_model({"turns": [{"text": "Here."}]}) as endpoint:
-        _surround(monkeypatch, offline_environment(endpoint, tmp_path))
+        _surround(monkeypatch, {**offline_environment(endpoint, tmp_path), "TMPDIR": str(tmp_path)})
         ids = anyio.run(converse)
         asked = [(request.session_id, request.prompt) for request in endpoint.requests if request.kind == "turn"]
     assert asked == [(session_id, "Again.") for session_id in ids]

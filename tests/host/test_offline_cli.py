@@ -50,7 +50,7 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Offline:
     @contextmanager
     def play(script: dict[str, Any]) -> Iterator[Endpoint]:
         with offline_model(script) as endpoint:
-            environment = offline_environment(endpoint, tmp_path)
+            environment = {**offline_environment(endpoint, tmp_path), "TMPDIR": str(tmp_path)}  # the CLI leaves some
             for name in set(os.environ) - set(environment):
                 monkeypatch.delenv(name)
             for name, value in environment.items():
