@@ -14,7 +14,7 @@ def test_the_fake_client_has_nothing_that_the_real_one_lacks() -> None:
     assert public <= {name for name in dir(ClaudeSDKClient()) if not name.startswith("_")}
 
 
-WITHOUT_THE_SDK = ("stop", "agents.registry", "agents.job", "outcome", "options", "translate", "account", "main")
+WITHOUT_THE_SDK = ("signals", "agents.registry", "agents.job", "outcome", "options", "translate", "account", "main")
 
 LOOK = f"""
 import importlib, sys

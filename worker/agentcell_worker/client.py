@@ -13,7 +13,6 @@ import anyio
 from claude_agent_sdk import (
     ClaudeAgentOptions,
     ClaudeSDKClient,
-    CLIConnectionError,
     CLIJSONDecodeError,
     Message,
     ProcessError,
@@ -30,7 +29,7 @@ from agentcell_worker.cli_process import CLOSE_SECONDS, CliProcess, cli_of, unti
 from agentcell_worker.options import outside, with_defaults
 from agentcell_worker.outcome import Seen, cli_ended
 from agentcell_worker.private_file import remove_private, write_private
-from agentcell_worker.sdk_errors import BROKEN, explain, parsed
+from agentcell_worker.sdk_errors import BROKEN, MISREAD, explain
 from agentcell_worker.sdk_log import SdkLogHandler
 from agentcell_worker.tail import Tail, write_stderr
 
@@ -85,11 +84,12 @@ class AgentClient(ClaudeSDKClient):
             raise CannotStart(error or cli_ended(self.exit_code, self.tail.text(), expectations(self)))
 
     async def receive_messages(self) -> AsyncIterator[Message]:
-        """What the CLI says; see `parsed` for what it raises."""
-        if self._query is None:
-            raise CLIConnectionError("not connected")
-        async for message in parsed(self._query.receive_messages()):
-            yield message
+        """What the CLI says. Raises CLIJSONDecodeError, too, for a member of another type than the SDK expects."""
+        try:
+            async for message in super().receive_messages():
+                yield message
+        except MISREAD as odd:
+            raise CLIJSONDecodeError(str(odd), odd) from odd
 
     async def disconnect(self) -> None:
         """End the CLI, within a few seconds."""

@@ -1,12 +1,8 @@
 """The border where the SDK's exceptions become errors of the wire."""
 
 import errno
-from collections.abc import AsyncIterator
-from typing import Any
 
-from claude_agent_sdk import ClaudeSDKError, CLIJSONDecodeError, CLINotFoundError, Message, ProcessError, ResultError
-from claude_agent_sdk._errors import MessageParseError
-from claude_agent_sdk._internal.message_parser import parse_message
+from claude_agent_sdk import ClaudeSDKError, CLIJSONDecodeError, CLINotFoundError, ProcessError, ResultError
 
 from agentcell_protocol.errors import Category, SessionError, session_error
 from agentcell_worker.outcome import Seen, TurnEnd, cli_ended, judge, partial_of
@@ -29,26 +25,6 @@ START_HINTS = {
     errno.E2BIG: "make what the request gives the CLI smaller, its env above all",
 }
 """What to do where the CLI could be run, but no process be started."""
-
-
-async def parsed(decoded: AsyncIterator[dict[str, Any]]) -> AsyncIterator[Message]:
-    """The messages of which the SDK has `decoded` the lines.
-
-    Raises MessageParseError for one that cannot be read, CLIJSONDecodeError where its reader gave up.
-    """
-    try:
-        async for data in decoded:
-            if (message := _message(data)) is not None:
-                yield message
-    except MISREAD as odd:
-        raise CLIJSONDecodeError(str(odd), odd) from odd
-
-
-def _message(data: dict[str, Any]) -> Message | None:
-    try:
-        return parse_message(data)
-    except MISREAD as odd:
-        raise MessageParseError(f"{type(odd).__name__}: {odd}", data) from odd
 
 
 def explain(broken: Exception, seen: Seen, *, exit_code: int | None = None, stderr_tail: str = "") -> SessionError:

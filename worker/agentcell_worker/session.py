@@ -8,8 +8,7 @@ from typing import Any, cast
 from uuid import uuid4
 
 import anyio
-from claude_agent_sdk import ClaudeSDKClient
-from claude_agent_sdk._errors import MessageParseError
+from claude_agent_sdk import ClaudeSDKClient, ClaudeSDKError
 
 from agentcell_protocol.errors import Category, session_error
 from agentcell_protocol.result import Status
@@ -19,6 +18,9 @@ from agentcell_worker.outcome import failure, partial_of
 from agentcell_worker.plan import plan_status
 from agentcell_worker.sdk_errors import BROKEN
 from agentcell_worker.trace import Trace
+
+PARSE_ERROR = "MessageParseError"
+"""The SDK's exception for a message that lacks something; it is not exported."""
 
 
 async def run_agent_session(
@@ -78,8 +80,10 @@ async def _read(client: ClaudeSDKClient, account: Account, is_done: Callable[[],
         try:
             if not await _read_turn(client, account, is_done):
                 return is_done()
-        except MessageParseError as broken:
-            _pass_over(account, broken.data, str(broken))
+        except ClaudeSDKError as broken:
+            if type(broken).__name__ != PARSE_ERROR:
+                raise
+            _pass_over(account, getattr(broken, "data", None), str(broken))
     return True
 
 
