@@ -106,7 +106,7 @@ def test_the_legacy_interface_says_that_a_signal_ended_it(tmp_path: Path, door: 
     with gate(tmp_path / "gate") as (opener, wait):
         running = {"name": "Bash", "input": {"command": f"{shlex.join(opener)}; sleep 60"}}
         with offline_model({"turns": [{"tools": [running]}]}) as endpoint:
-            environment = {**offline_environment(endpoint, tmp_path), "TMPDIR": str(tmp_path)}  # a bare CLI leaves files
+            environment = {**offline_environment(endpoint, tmp_path), "TMPDIR": str(tmp_path)}  # bare: it leaves files
             with started(legacy(door, tmp_path), tmp_path, env=environment) as process:
                 wait()
                 process.send_signal(signal.SIGTERM)
