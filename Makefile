@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# two test files at a time: most of a session's time is waiting
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 READY := $(VENV)/.ready
 
 .PHONY: demo test test-fast check format lint types wheel bench schema clean
@@ -19,10 +21,10 @@ demo: $(READY)
 	@$(BIN)/python -m agentcell.offline.demo
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 test-fast: $(READY)
-	$(BIN)/python -m pytest -m 'not slow'
+	$(PYTEST) -m 'not slow'
 
 check: format lint types test wheel
 

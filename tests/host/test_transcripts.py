@@ -18,7 +18,7 @@ from agentcell.transcripts import (
     state_directory,
 )
 
-ONE, OTHER = str(uuid4()), str(uuid4())
+ONE, OTHER = "0c4989bf-3a27-495f-bd3f-2db89ed162d9", "7bcc0501-f587-40ed-a00f-8d939baf96ee"
 
 
 def say(directory: Path, session_id: str = ONE, *, project: str = "-p") -> Path:
