@@ -13,7 +13,7 @@ from agentcell.commands import foreground
 from agentcell.limits import Limits
 from agentcell_protocol.request import SessionRequest
 from agentcell_protocol.result import SessionResult
-from agentcell_worker.agents.registry import AGENT_TYPES
+from agentcell_worker.agents.registry import AGENT_CONFIGS
 
 
 class Recorder:
@@ -48,7 +48,7 @@ def run(*arguments: str, stdin: str | bytes | None = None) -> Result:
 
 
 def test_the_help_lists_the_agent_types() -> None:
-    *others, last = AGENT_TYPES
+    *others, last = AGENT_CONFIGS
     assert f"{', '.join(others)} or {last}." in " ".join(run("--help").output.split())
 
 

@@ -18,7 +18,7 @@ from agentcell_protocol.framing import LINE_LIMIT
 from agentcell_protocol.request import MAX_SCHEMA, SessionRequest
 from agentcell_protocol.result import Attempt, SessionResult
 from agentcell_protocol.schema import committed
-from agentcell_worker.agents.registry import AGENT_TYPES
+from agentcell_worker.agents.registry import AGENT_CONFIGS
 
 PAGE = (ROOT / "docs" / "protocol.md").read_text("utf-8")
 
@@ -79,7 +79,7 @@ def test_the_exit_codes_of_the_golden_results_are_on_the_page() -> None:
 
 def test_the_agent_types_and_what_they_bring_are_on_the_page() -> None:
     listed = PAGE.partition("- `agent_type` is ")[2].partition("\n- ")[0]
-    names = [name for agent in AGENT_TYPES.values() for name in (agent.name, agent.phase, *agent.tools)]
+    names = [name for agent in AGENT_CONFIGS.values() for name in (agent.name, agent.phase, *agent.tools)]
     assert [name for name in names if not re.search(rf"\b{name}\b", listed)] == []
 
 

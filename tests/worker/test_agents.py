@@ -10,16 +10,16 @@ from tests.worker.script import SUCCESS, fake_cli, request, scripted
 from agentcell_protocol.errors import Category, RequestError
 from agentcell_protocol.request import parse_request
 from agentcell_worker import preflight, session
-from agentcell_worker.agents import base
+from agentcell_worker.agents import conversation
 from agentcell_worker.agents.job import Job
-from agentcell_worker.agents.registry import AGENT_TYPES, BUILD_TOOLS, agent_named
+from agentcell_worker.agents.registry import AGENT_CONFIGS, BUILD_TOOLS, agent_named
 from agentcell_worker.outcome import Seen, failure
 from agentcell_worker.report import Report
 from agentcell_worker.trace import Trace
 
 
 def test_the_build_phases_are_known() -> None:
-    known = {name: (agent.phase, agent.tools, agent.permission_mode) for name, agent in AGENT_TYPES.items()}
+    known = {name: (agent.phase, agent.tools, agent.permission_mode) for name, agent in AGENT_CONFIGS.items()}
     phases = {"planner": "planning", "coder": "coding", "qa_reviewer": "validation", "qa_fixer": "validation"}
     assert {name: known[name] for name in phases} == {
         name: (phase, BUILD_TOOLS, "acceptEdits") for name, phase in phases.items()
@@ -39,9 +39,9 @@ def test_root_cannot_bypass_permissions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, variables: dict[str, str], is_refused: bool
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: user)
-    asked = parse_request(request(tmp_path, permission_mode="bypassPermissions"))
-    assert (preflight.check_permissions(asked, variables) is not None) == is_refused
-    assert preflight.check_permissions(parse_request(request(tmp_path)), variables) is None
+    asked, coder = parse_request(request(tmp_path, permission_mode="bypassPermissions")), agent_named("coder")
+    assert (preflight.check_permissions(asked, coder, variables) is not None) == is_refused
+    assert preflight.check_permissions(parse_request(request(tmp_path)), coder, variables) is None
 
 
 @pytest.mark.anyio
@@ -53,14 +53,14 @@ async def test_the_flow_reports_its_outcome_before_the_client_is_closed(
     report = Report(parse_request(request(tmp_path, **members)))
     seen: list[Any] = []
 
-    async def watched(client: Any, message: str, *rest: Any, **named: Any) -> Any:
-        seen.append((message, rest, named["phase"]))
+    async def watched(client: Any, message: str, spec_dir: Any, **named: Any) -> Any:
+        seen.append((message, spec_dir, named["phase"]))
         return "continue", "hello", {}, Trace(session_id="s", num_turns=1)
 
     monkeypatch.setattr(session, "run_agent_session", watched)
     with anyio.fail_after(30):
-        result = await base.run(Job(report, events.append, 1.0))
-    assert seen == [("Be brief.\n\nhi", (None,), "coding")]
+        result = await conversation.run(Job(agent_named("coder"), report, events.append, 1.0))
+    assert seen == [("Be brief.\n\nhi", None, "coding")]
     assert (result.status, result.response, result.session_id, result.num_turns) == ("continue", "hello", "s", 1)
     assert [event["type"] for event in events] == ["outcome"]
 
@@ -70,7 +70,7 @@ async def test_a_cli_that_does_not_come_up_is_a_result(tmp_path: Path) -> None:
     members = {"cli_path": str(tmp_path / "nothing"), "session_id": "11111111-1111-4111-8111-111111111111"}
     report = Report(parse_request(request(tmp_path, **members)))
     with anyio.fail_after(30):
-        result = await base.run(Job(report, lambda _: None, 1.0))
+        result = await conversation.run(Job(agent_named("coder"), report, lambda _: None, 1.0))
     assert result.error is not None
     assert (result.error.category, result.session_id) == ("cli_not_found", members["session_id"])
 

@@ -24,7 +24,7 @@ from agentcell_protocol.codec import encode
 from agentcell_protocol.errors import SessionError
 from agentcell_protocol.masking import Mask
 from agentcell_protocol.result import Notice
-from agentcell_worker.agents.registry import agent_named
+from agentcell_worker.agents.registry import AgentType, agent_named
 from agentcell_worker.cli_process import CLOSE_SECONDS, CliProcess, cli_of, until
 from agentcell_worker.options import outside, with_defaults
 from agentcell_worker.outcome import Seen, cli_ended
@@ -178,10 +178,10 @@ def create_client(
     project_dir: str | Path,
     spec_dir: str | Path | None,
     model: str | None,
-    agent_type: str = "coder",
+    agent_type: str | AgentType = "coder",
     max_thinking_tokens: int | None = None,
     **options: Any,
-) -> ClaudeSDKClient:
+) -> AgentClient:
     """A client for one agent in `project_dir`, with what its type brings where `options` say nothing else.
 
     `options` are those of `ClaudeAgentOptions`, and `drain_seconds`. A `spec_dir` outside the project may be
@@ -189,11 +189,12 @@ def create_client(
     """
     drain_seconds = options.pop("drain_seconds", DRAIN_SECONDS)
     tail = Tail(Mask(os.environ, options.get("env") or {}), write_stderr)
-    options = with_defaults(agent_named(agent_type), {"stderr": tail.add, **options})
+    agent = agent_type if isinstance(agent_type, AgentType) else agent_named(agent_type)
+    options = with_defaults(agent, {"stderr": tail.add, **options})
     if max_thinking_tokens is not None:
         options["max_thinking_tokens"] = max_thinking_tokens
     options["add_dirs"] = [*options.get("add_dirs", []), *outside(spec_dir, project_dir)]
-    asked = ClaudeAgentOptions(**{**options, "cwd": str(project_dir), "model": model})
+    asked = ClaudeAgentOptions(**{**options, "cwd": str(project_dir), "model": model or agent.model})
     return AgentClient(asked, tail=tail, drain_seconds=drain_seconds)
 
 

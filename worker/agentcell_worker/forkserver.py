@@ -19,7 +19,7 @@ from selectors import EVENT_READ, PollSelector
 from agentcell_protocol import cell
 from agentcell_protocol.forking import MESSAGE_BYTES, ORDER_DESCRIPTORS, receive_with, send_report
 from agentcell_worker import forked
-from agentcell_worker.agents.registry import AGENT_TYPES
+from agentcell_worker.agents.registry import AGENT_CONFIGS
 from agentcell_worker.cells import Cell, Cells
 from agentcell_worker.forked import CellMain, Order
 
@@ -48,7 +48,7 @@ def load() -> CellMain:
     """The worker's main, with all that it will import imported."""
     from agentcell_worker.main import main as worker_main  # noqa: PLC0415 - a server of other cells does not need it
 
-    for name in (*(agent.flow for agent in AGENT_TYPES.values()), *LOADED_LATE):
+    for name in (*(agent.flow for agent in AGENT_CONFIGS.values()), *LOADED_LATE):
         with suppress(ImportError):  # the cell that needs it misses it again, and can say so
             import_module(name)
     return partial(worker_main, start="fork")

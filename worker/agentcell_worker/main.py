@@ -93,11 +93,11 @@ class _Life:
         agent = check_request(request)
         self.emitter = Emitter(self._wire.writes, request.events)
         self.emitter.event(_hello(request, self._start))
-        if (refused := check_permissions(request, environment)) is not None:
+        if (refused := check_permissions(request, agent, environment)) is not None:
             return report.failed(refused)
         flow = agent.load()
         self._cancellation.check()
-        return anyio.run(self._guarded, partial(flow, Job(report, self._listen, self._drain_seconds)))
+        return anyio.run(self._guarded, partial(flow, Job(agent, report, self._listen, self._drain_seconds)))
 
     async def _guarded(self, flow: Callable[[], Awaitable[SessionResult]]) -> SessionResult:
         """Run the flow until it ends, a signal comes, or the host is gone."""

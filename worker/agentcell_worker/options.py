@@ -50,6 +50,8 @@ def with_defaults(agent: AgentType, options: dict[str, Any]) -> dict[str, Any]:
     defaults: dict[str, Any] = {
         "tools": list(agent.tools),
         "allowed_tools": list(agent.tools),
+        "disallowed_tools": list(agent.disallowed_tools),
+        "mcp_servers": {name: dict(server) for name, server in agent.mcp_servers.items()},
         "permission_mode": agent.permission_mode,
         "max_thinking_tokens": agent.max_thinking_tokens,
         "system_prompt": {"type": "preset", "preset": "claude_code"},

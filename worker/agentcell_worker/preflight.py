@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 
+from agentcell_protocol.codec import kind
 from agentcell_protocol.errors import Category, RequestError, SessionError, session_error
 from agentcell_protocol.request import SessionRequest
 from agentcell_worker.agents.registry import AgentType, agent_named
@@ -11,23 +12,36 @@ from agentcell_worker.agents.registry import AgentType, agent_named
 def check_request(request: SessionRequest) -> AgentType:
     """The request's agent type. Raises RequestError for what the type does not take."""
     agent = agent_named(request.agent_type)
-    if agent.takes_message and request.starting_message is None:
+    if agent.needs_message and request.starting_message is None:
         raise RequestError("starting_message", "is missing", f"say what the {agent.name} is to do")
-    for name in request.context or ():
+    for name, value in (request.context or {}).items():
         if name not in agent.context:
             known = ", ".join(agent.context) or "nothing"
             raise RequestError(f"context.{name}", f"is not taken by {agent.name}", f"it takes {known}")
+        if not _is_of(agent.context[name], value):
+            raise RequestError(f"context.{name}", f"{kind(value)} is not allowed here", KINDS[agent.context[name]])
     return agent
 
 
-def check_permissions(request: SessionRequest, environment: Mapping[str, str]) -> SessionError | None:
+KINDS = {dict: "give an object", bool: "give true or false", str: "give a string", float: "give a number"}
+"""What to give for a parameter of that type."""
+
+
+def _is_of(expected: type, value: object) -> bool:
+    if expected is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, expected)
+
+
+def check_permissions(request: SessionRequest, agent: AgentType, environment: Mapping[str, str]) -> SessionError | None:
     """Why the CLI would refuse to start with this permission mode, if it would."""
     is_root = hasattr(os, "geteuid") and os.geteuid() == 0
-    if request.permission_mode != "bypassPermissions" or not is_root or environment.get("IS_SANDBOX") == "1":
+    mode = request.permission_mode or agent.permission_mode
+    if mode != "bypassPermissions" or not is_root or environment.get("IS_SANDBOX") == "1":
         return None
     return session_error(
         Category.PERMISSION_MODE,
         "the CLI does not run with bypassPermissions as root",
         hint="use acceptEdits with allowed_tools, run as another user, or set IS_SANDBOX=1 inside a sandbox",
-        permission_mode=request.permission_mode,
+        permission_mode=mode,
     )

@@ -1,37 +1,111 @@
-"""What all flows share, and the flow that hands the caller's message to the model."""
+"""What the flows that write their own message share: the role prompt, the client, the session."""
 
-from agentcell_protocol.result import SessionResult
-from agentcell_worker import session
-from agentcell_worker.agents.job import Job
+from collections.abc import Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentcell_protocol.errors import internal_error
+from agentcell_worker.agents import prompts
+from agentcell_worker.agents.flow import FlowError, flow
 from agentcell_worker.agents.registry import agent_named
-from agentcell_worker.client import CannotStart, closing_notices, create_client, session_id_of
-from agentcell_worker.options import client_arguments
+from agentcell_worker.agents.sessions import Sessions
+from agentcell_worker.client import AgentClient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
-async def run(job: Job) -> SessionResult:
-    """Hand the caller's message to the model, led by the system prompt if there is one."""
-    request = job.request
-    parts = (request.system_prompt, request.starting_message)
-    return await converse(job, "\n\n".join(part for part in parts if part))
+@dataclass(frozen=True)
+class Agent:
+    """One agent of a flow: a client, and the role prompt that leads each of its messages."""
+
+    agent_type: str
+    role: str
+    client: AgentClient
+    spec_dir: str | Path | None
+    verbose: bool
+    sessions: Sessions
+
+    async def ask(self, starting_message: str) -> str:
+        """One session of its own: what the model answers. Raises FlowError."""
+        parts = (self.role, starting_message, self.sessions.wish(self.agent_type))
+        message = "\n\n".join(part for part in parts if part)
+        with _failing(""):
+            ended = await self.sessions.run(self.client, self.agent_type, message, self.spec_dir, verbose=self.verbose)
+        if ended.status == "error":
+            raise FlowError(ended.response, ended.trace.error)
+        return ended.response
 
 
-async def converse(job: Job, message: str) -> SessionResult:
-    """One prompt in one client: the session's result, with what was odd about the client's end."""
-    request = job.request
-    client = create_client(**client_arguments(request), drain_seconds=job.drain_seconds)
-    try:
-        async with client:
-            status, response, usage, trace = await session.run_agent_session(
-                client,
-                message,
-                request.spec_dir,
-                phase=request.phase or agent_named(request.agent_type).phase,
-                on_event=job.listen,
-            )
-            result = job.report.of(status, response, usage, trace)
-            job.listen({"type": "outcome", "result": result.to_message(hosted=False)})
-    except CannotStart as failed:
-        return job.report.failed(failed.error, session_id=session_id_of(client))
-    return (
-        result if result.error else result.model_copy(update={"warnings": [*result.warnings, *closing_notices(client)]})
+def prepare(
+    agent_type: str,
+    project_dir: str | Path,
+    spec_dir: str | Path | None,
+    *,
+    model: str | None,
+    max_thinking_tokens: int | None,
+    verbose: bool,
+    fields: Mapping[str, object],
+    sessions: Sessions,
+) -> Agent:
+    """An agent that can be asked, once per session; `fields` fill its role prompt. Raises FlowError."""
+    with _failing(f"Failed to load {agent_type} prompt: "):
+        role = sessions.role(agent_type) or role_prompt(agent_type, fields)
+    with _failing("Failed to create Claude SDK client: "):
+        client = sessions.open(agent_type, project_dir, spec_dir, model, max_thinking_tokens)
+    return Agent(agent_type, role, client, spec_dir, verbose, sessions)
+
+
+@flow()
+async def run_generator_session(
+    agent_type: str,
+    project_dir: str | Path,
+    spec_dir: str | Path | None,
+    starting_message: str,
+    *,
+    model: str | None = None,
+    max_thinking_tokens: int | None = None,
+    verbose: bool = False,
+    fields: Mapping[str, object] | None = None,
+    sessions: Sessions | None = None,
+) -> dict[str, Any]:
+    """One session of an agent of that type, whose role prompt, filled with `fields`, leads the message.
+
+    {success, error: text or None}; nothing is raised.
+    """
+    agent = prepare(
+        agent_type,
+        project_dir,
+        spec_dir,
+        model=model,
+        max_thinking_tokens=max_thinking_tokens,
+        verbose=verbose,
+        fields=fields or {},
+        sessions=sessions or Sessions(),
     )
+    await agent.ask(starting_message)
+    return {"success": True, "error": None}
+
+
+def role_prompt(agent_type: str, fields: Mapping[str, object]) -> str:
+    """The type's role prompt with its fields filled in. Raises OSError, PromptError."""
+    path = agent_named(agent_type).prompt
+    if path is None:
+        raise prompts.PromptError(f"{agent_type} has none")
+    return prompts.filled(prompts.load(path), fields)
+
+
+@contextmanager
+def _failing(beginning: str) -> "Iterator[None]":
+    """What is raised within is why the flow fails, in a text that begins so."""
+    try:
+        yield
+    except FlowError:
+        raise
+    except Exception as unexpected:  # a flow promises to raise nothing
+        error = internal_error(unexpected)
+        raise FlowError(
+            f"{beginning}{unexpected}", error.model_copy(update={"message": f"{beginning}{unexpected}"})
+        ) from unexpected

@@ -1,8 +1,11 @@
 """The agent types by name: what each may use, and which flow drives it. Importing this imports no flow."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from agentcell_protocol.errors import RequestError
 from agentcell_protocol.members import PermissionMode, Phase
@@ -13,29 +16,41 @@ if TYPE_CHECKING:
     from agentcell_protocol.result import SessionResult
     from agentcell_worker.agents.job import Job
 
-BUILD_TOOLS = ("Read", "Glob", "Grep", "Write", "Edit", "Bash", "WebFetch", "WebSearch")
+READING = ("Read", "Glob", "Grep")
+WRITING = ("Write", "Edit")
+WEB = ("WebFetch", "WebSearch")
+BUILD_TOOLS = (*READING, *WRITING, "Bash", *WEB)
 """What the phases of a build work with."""
 
-CONVERSATION = "agentcell_worker.agents.base"
+FLOWS = "agentcell_worker.agents."
+CONVERSATION = FLOWS + "conversation"
 """The flow that hands the caller's message to the model."""
+
+PROMPTS = Path(__file__).parent.parent / "prompts"
 
 
 @dataclass(frozen=True)
 class AgentType:
     """What a type brings to a session where the request leaves it open.
 
-    `tools` is what exists and what needs no permission, `flow` the module whose `run` drives the session,
-    `context` the names of that flow's own parameters.
+    `tools` is what exists and what needs no permission, `prompt` the Markdown file of the role prompt, `flow` the
+    module whose `run` drives the session, `context` that flow's own parameters and their types. A type that
+    `needs_message` does nothing without the caller's.
     """
 
     name: str
     phase: Phase
+    description: str = ""
     tools: tuple[str, ...] = BUILD_TOOLS
+    disallowed_tools: tuple[str, ...] = ()
     permission_mode: PermissionMode = "acceptEdits"
+    mcp_servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    model: str | None = None
     max_thinking_tokens: int | None = None
+    prompt: Path | None = None
     flow: str = CONVERSATION
-    takes_message: bool = True
-    context: tuple[str, ...] = ()
+    needs_message: bool = True
+    context: Mapping[str, type] = field(default_factory=dict)
 
     def load(self) -> "Callable[[Job], Awaitable[SessionResult]]":
         """The flow's `run`; imports the SDK."""
@@ -43,19 +58,56 @@ class AgentType:
         return run
 
 
+def _generator(name: str, phase: Phase, description: str, *more_tools: str, **context: type) -> AgentType:
+    """A type that writes its own message, from its role prompt and its context."""
+    return AgentType(
+        name,
+        phase,
+        description,
+        tools=(*READING, *WRITING, *more_tools),
+        prompt=PROMPTS / f"{name}.md",
+        flow=FLOWS + name,
+        needs_message=False,
+        context=context,
+    )
+
+
 _TYPES = (
-    AgentType("planner", "planning"),
-    AgentType("coder", "coding"),
-    AgentType("qa_reviewer", "validation"),
-    AgentType("qa_fixer", "validation"),
+    AgentType("planner", "planning", "Plans a build: what is to be done, in which order."),
+    AgentType("coder", "coding", "Builds what the message asks for."),
+    AgentType("qa_reviewer", "validation", "Checks what was built against what was asked for."),
+    AgentType("qa_fixer", "validation", "Mends what a review found."),
+    _generator("documentation_generator", "coding", "Writes documentation for existing code.", analysis_results=dict),
+    _generator(
+        "migration_assistant",
+        "coding",
+        "Migrates code step by step, with a commit and a way back at each checkpoint.",
+        "Bash",
+        *WEB,
+        migration_context=dict,
+    ),
+    _generator(
+        "test_generator",
+        "validation",
+        "Writes tests, checks that they load, and closes gaps in their coverage.",
+        "Bash",
+        analysis_results=dict,
+        generate_fixtures_first=bool,
+        python=str,
+        minimum_coverage=float,
+    ),
+    _generator(
+        "fixture_generator", "validation", "Writes pytest fixtures for existing code.", "Bash", analysis_results=dict
+    ),
 )
 
-AGENT_TYPES = {agent.name: agent for agent in _TYPES}
+AGENT_CONFIGS: Mapping[str, AgentType] = MappingProxyType({agent.name: agent for agent in _TYPES})
+"""The types that come with agentcell, by name."""
 
 
-def agent_named(name: str) -> AgentType:
+def agent_named(name: str, types: Mapping[str, AgentType] = AGENT_CONFIGS) -> AgentType:
     """The type of that name. Raises RequestError, which lists the known ones."""
-    agent = AGENT_TYPES.get(name)
+    agent = types.get(name)
     if agent is None:
-        raise RequestError("agent_type", f"{name!r} is not known", f"use one of {', '.join(AGENT_TYPES)}")
+        raise RequestError("agent_type", f"{name!r} is not known", f"use one of {', '.join(types)}")
     return agent

@@ -1,0 +1,83 @@
+"""What makes a function a flow: its failures are values of its own shape, and a worker can run it."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Any, ParamSpec
+
+from agentcell_protocol.errors import Category, SessionError, internal_error, session_error
+from agentcell_protocol.result import SessionResult
+from agentcell_worker.agents.job import Job
+from agentcell_worker.agents.sessions import Sessions
+
+Given = ParamSpec("Given")
+Flow = Callable[Given, Awaitable[dict[str, Any]]]
+
+log = logging.getLogger(__name__)
+
+
+class FlowError(Exception):
+    """A flow cannot go on; `known` is what it has to show nevertheless, by the keys of its shape.
+
+    `error` is the session's, or None when it is the product that is not as it should be.
+    """
+
+    def __init__(self, text: str, error: SessionError | None = None, **known: Any) -> None:
+        self.error = error
+        self.known = known
+        super().__init__(text)
+
+
+def flow(**empty: Any) -> Callable[[Flow[Given]], Flow[Given]]:
+    """Turns what the function raises into a failure: `success` False, the `error` as text, the other keys `empty`."""
+
+    def decorate(function: Flow[Given]) -> Flow[Given]:
+        @wraps(function)
+        async def run(*given: Given.args, **named: Given.kwargs) -> dict[str, Any]:
+            try:
+                return await function(*given, **named)
+            except FlowError as failed:
+                if failed.__cause__ is not None:
+                    log.exception("%s failed", function.__name__)
+                error, known, text = failed.error, failed.known, str(failed)
+            except Exception as unexpected:  # a flow promises to raise nothing
+                log.exception("%s failed", function.__name__)
+                error, known, text = internal_error(unexpected), {}, f"{type(unexpected).__name__}: {unexpected}"
+            if isinstance(sessions := named.get("sessions"), Sessions):
+                sessions.error = error
+            return {**empty, **known, "success": False, "error": text}
+
+        return run
+
+    return decorate
+
+
+async def deliver(job: Job, function: Flow[...]) -> SessionResult:
+    """Run the flow that the request asks for; its dict, with the ids of its sessions, is the result's `flow`."""
+    sessions = Sessions(job)
+    request, context = job.request, dict(job.request.context or {})
+    if "analysis_results" in job.agent.context:
+        context.setdefault("analysis_results", None)
+    product = await function(
+        project_dir=request.project_dir,
+        spec_dir=request.spec_dir,
+        model=request.model,
+        max_thinking_tokens=request.max_thinking_tokens,
+        **context,
+        sessions=sessions,
+    )
+    result = _result(job, product, sessions)
+    job.listen({"type": "outcome", "result": result.to_message(hosted=False)})
+    return result
+
+
+def _result(job: Job, product: dict[str, Any], sessions: Sessions) -> SessionResult:
+    if not product["success"] and sessions.error is None:
+        sessions.error = session_error(Category.DELIVERABLE, product["error"])
+    total = sessions.total()
+    status = total.status if product["success"] else "error"
+    result = job.report.of(status, total.response, dict(total.usage), total.trace)
+    if result.error is not None:
+        product = {**product, "error": result.error.message}
+    session_id = result.session_id or job.request.session_id or job.request.resume
+    return result.model_copy(update={"session_id": session_id, "flow": {**product, "session_ids": sessions.ids}})
