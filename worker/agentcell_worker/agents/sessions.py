@@ -10,6 +10,7 @@ from agentcell_worker import client as clients
 from agentcell_worker.agents.exchange import Ended, exchange
 from agentcell_worker.agents.job import Job
 from agentcell_worker.agents.registry import agent_named
+from agentcell_worker.agents.writes import Writes
 from agentcell_worker.client import AgentClient
 from agentcell_worker.options import client_arguments
 from agentcell_worker.trace import Trace
@@ -28,12 +29,13 @@ class Sessions:
     """Opens the clients of one flow and has their prompts answered, as a request asks for it.
 
     Without a job nothing is added to what the flow itself says, and nobody hears of it. `error` is why the flow
-    failed, when that was not its product.
+    failed, when that was not its product; `writes` are the files that the sessions wrote.
     """
 
     def __init__(self, job: Job | None = None) -> None:
         self.error: SessionError | None = None
         self.ended: list[tuple[str, Ended]] = []
+        self.writes = Writes()
         self._job = job
         self._notices: list[Notice] = []
         self._usage = Usage()
@@ -130,6 +132,7 @@ class Sessions:
 
     def _listen(self, event: dict[str, Any]) -> None:
         """Totals are those of the whole flow."""
+        self.writes.hear(event)
         if event["type"] == "usage":
             event = {"type": "usage", **(self._usage + Usage(**{n: event[n] for n in Usage.model_fields})).model_dump()}
         self._tell(event)
