@@ -65,11 +65,19 @@ def descendants(pid: int | None = None) -> list[psutil.Process]:
         return []
 
 
-def marked(marker: str) -> list[psutil.Process]:
+def marked(marker: str, variable: str = MARKER) -> list[psutil.Process]:
     """All other living processes of this user whose environment holds the marker."""
-    pids = _pids_with(f"{MARKER}={marker}".encode()) if sys.platform == "linux" else psutil.pids()
-    found = (_process(pid) for pid in pids if pid != os.getpid())
-    return [p for p in found if p is not None and is_alive(p) and _has_marker(p, marker)]
+    pids = _pids_with(f"{variable}={marker}".encode()) if sys.platform == "linux" else psutil.pids()
+    found = (process_at(pid) for pid in pids if pid != os.getpid())
+    return [p for p in found if p is not None and is_alive(p) and _has_marker(p, marker, variable)]
+
+
+def process_at(pid: int) -> psutil.Process | None:
+    """The process that has this pid now, if there is one."""
+    try:
+        return psutil.Process(pid)
+    except psutil.Error:
+        return None
 
 
 def is_alive(process: psutil.Process) -> bool:
@@ -158,15 +166,8 @@ def _read(path: str) -> bytes:
         return b""
 
 
-def _process(pid: int) -> psutil.Process | None:
+def _has_marker(process: psutil.Process, marker: str, variable: str) -> bool:
     try:
-        return psutil.Process(pid)
-    except psutil.Error:
-        return None
-
-
-def _has_marker(process: psutil.Process, marker: str) -> bool:
-    try:
-        return process.environ().get(MARKER) == marker
+        return process.environ().get(variable) == marker
     except (psutil.Error, OSError):
         return False
