@@ -16,6 +16,9 @@ from agentcell_worker.client import AgentClient
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+NO_SPEC = "none"
+"""What a role prompt says in place of a spec directory."""
+
 
 @dataclass(frozen=True)
 class Agent:
@@ -47,12 +50,16 @@ def prepare(
     model: str | None,
     max_thinking_tokens: int | None,
     verbose: bool,
-    fields: Mapping[str, object],
+    fields: Mapping[str, object] | None = None,
     sessions: Sessions,
 ) -> Agent:
-    """An agent that can be asked, once per session; `fields` fill its role prompt. Raises FlowError."""
+    """An agent that can be asked, once per session. Raises FlowError.
+
+    The directories and what `fields` has beside them fill its role prompt.
+    """
+    places = {"project_dir": project_dir, "spec_dir": spec_dir or NO_SPEC}
     with _failing(f"Failed to load {agent_type} prompt: "):
-        role = sessions.role(agent_type) or role_prompt(agent_type, fields)
+        role = sessions.role(agent_type) or role_prompt(agent_type, {**places, **(fields or {})})
     with _failing("Failed to create Claude SDK client: "):
         client = sessions.open(agent_type, project_dir, spec_dir, model, max_thinking_tokens)
     return Agent(agent_type, role, client, spec_dir, verbose, sessions)
@@ -71,7 +78,7 @@ async def run_generator_session(
     fields: Mapping[str, object] | None = None,
     sessions: Sessions | None = None,
 ) -> dict[str, Any]:
-    """One session of an agent of that type, whose role prompt, filled with `fields`, leads the message.
+    """One session of an agent of that type, whose role prompt leads the message; see `prepare`.
 
     {success, error: text or None}; nothing is raised.
     """
@@ -82,7 +89,7 @@ async def run_generator_session(
         model=model,
         max_thinking_tokens=max_thinking_tokens,
         verbose=verbose,
-        fields=fields or {},
+        fields=fields,
         sessions=sessions or Sessions(),
     )
     await agent.ask(starting_message)
@@ -105,7 +112,5 @@ def _failing(beginning: str) -> "Iterator[None]":
     except FlowError:
         raise
     except Exception as unexpected:  # a flow promises to raise nothing
-        error = internal_error(unexpected)
-        raise FlowError(
-            f"{beginning}{unexpected}", error.model_copy(update={"message": f"{beginning}{unexpected}"})
-        ) from unexpected
+        text = f"{beginning}{unexpected}" if str(unexpected) else f"{beginning}{type(unexpected).__name__}"
+        raise FlowError(text, internal_error(unexpected).model_copy(update={"message": text})) from unexpected

@@ -2,6 +2,8 @@
 
 import logging
 from collections.abc import Awaitable, Callable
+from copy import deepcopy
+from dataclasses import replace
 from functools import wraps
 from typing import Any, ParamSpec
 
@@ -45,7 +47,7 @@ def flow(**empty: Any) -> Callable[[Flow[Given]], Flow[Given]]:
                 error, known, text = internal_error(unexpected), {}, f"{type(unexpected).__name__}: {unexpected}"
             if isinstance(sessions := named.get("sessions"), Sessions):
                 sessions.error = error
-            return {**empty, **known, "success": False, "error": text}
+            return {**deepcopy(empty), **known, "success": False, "error": text}
 
         return run
 
@@ -72,11 +74,13 @@ async def deliver(job: Job, function: Flow[...]) -> SessionResult:
 
 
 def _result(job: Job, product: dict[str, Any], sessions: Sessions) -> SessionResult:
-    if not product["success"] and sessions.error is None:
-        sessions.error = session_error(Category.DELIVERABLE, product["error"])
     total = sessions.total()
-    status = total.status if product["success"] else "error"
-    result = job.report.of(status, total.response, dict(total.usage), total.trace)
+    status, error = total.status, None
+    if not product["success"]:
+        said = total.response if total.status != "error" else ""
+        spoiled = session_error(Category.DELIVERABLE, product["error"], partial_response=said or None)
+        status, error = "error", sessions.error or spoiled
+    result = job.report.of(status, total.response, dict(total.usage), replace(total.trace, error=error))
     if result.error is not None:
         product = {**product, "error": result.error.message}
     session_id = result.session_id or job.request.session_id or job.request.resume
