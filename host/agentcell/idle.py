@@ -1,4 +1,4 @@
-"""Telling silence from work: a session is idle when nothing is heard of it and no tool of it runs."""
+"""Telling silence from work: a session is idle when nothing is heard of it and no tool or check of it runs."""
 
 from collections.abc import Mapping
 from math import inf
@@ -18,7 +18,7 @@ class Silence:
     def __init__(self, seconds: float) -> None:
         self.ends_at = inf
         self._seconds = seconds
-        self._tools: set[str] = set()
+        self._running: set[tuple[str, str]] = set()
         self._has_started = False
 
     def suspend(self) -> None:
@@ -31,16 +31,25 @@ class Silence:
         match kind:
             case "session_started":
                 self._has_started = True
+                self._running.clear()  # a tool that a flow's session before this one has left behind says no more
             case "outcome":
                 self._has_started = False
             case "tool_use":
-                self._tools.add(str(event.get("id")))
+                self._running.add(("tool", str(event.get("id"))))
             case "tool_result":
-                self._tools.discard(str(event.get("id")))
+                self._running.discard(("tool", str(event.get("id"))))
+            case "check":
+                self._mind_check(str(event.get("name")), event.get("state"))
             case "api_retry":
                 announced = _seconds(event.get("delay_s"))
-        is_expected = not self._has_started or self._tools
+        is_expected = not self._has_started or self._running
         self.ends_at = inf if is_expected else now + announced + self._seconds
+
+    def _mind_check(self, name: str, state: object) -> None:
+        if state == "started":
+            self._running.add(("check", name))
+        else:
+            self._running.discard(("check", name))
 
 
 async def until_idle(silence: Silence, seconds: float) -> None:

@@ -56,6 +56,8 @@ def event_line(event: Mapping[str, Any]) -> str | None:
             line = f"rate limit: {status}"
         case {"type": "permission_denied", "tool_name": tool}:
             line = f"not permitted: {tool}"
+        case {"type": "check", "name": name, "state": "started"}:
+            line = f"check: {name}"
         case {"type": "tool_use"}:
             line = f"• {tool_line(event)}"
         case _:

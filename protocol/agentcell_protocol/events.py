@@ -105,6 +105,14 @@ class Warned(TypedDict):
     message: str
 
 
+class Check(TypedDict):
+    """A flow does something itself, such as running tests, which may be silent for long; `name` says what."""
+
+    type: Literal["check"]
+    name: str
+    state: Literal["started", "ended"]
+
+
 class Outcome(TypedDict):
     """The result so far, as soon as it is known, before clean-up: `result` has the result's members."""
 
@@ -124,6 +132,7 @@ Event = (
     | PermissionDenied
     | UsageSoFar
     | Warned
+    | Check
     | Outcome
 )
 

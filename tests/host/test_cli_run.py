@@ -26,6 +26,8 @@ DELTAS: list[dict[str, Any]] = [
     {"emit": {"type": "text_delta", "text": "block\x1b[2J"}},
     {"text": "one block\x1b[2J"},
     {"emit": {"type": "api_retry", "attempt": 1, "max_retries": 3, "delay_s": 2, "http_status": 529, "error": None}},
+    {"emit": {"type": "check", "name": "coverage", "state": "started"}},
+    {"emit": {"type": "check", "name": "coverage", "state": "ended"}},
     {"emit": {"type": "text_delta", "text": "and another\n"}},
     {"text": "and another\n"},
 ]
@@ -100,7 +102,7 @@ def test_a_terminal_sees_streamed_text_once(tmp_path: Path) -> None:
     with stand_in(DELTAS) as worker:
         code, shown, told = _on_a_terminal(command_line(worker, "run", "hi"), tmp_path)
     assert (code, shown) == (0, "one block\nand another\n")
-    assert told.splitlines()[0] == "the API failed (529), asking again in 2 s (1 of 3)"
+    assert told.splitlines()[:2] == ["the API failed (529), asking again in 2 s (1 of 3)", "check: coverage"]
 
 
 def test_a_terminal_sees_the_error_after_what_was_said(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from agentcell.idle import Silence
 STARTED = {"type": "session_started", "session_id": "s", "model": None}
 CALL = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
 DONE = {"type": "tool_result", "id": "t", "is_error": False, "bytes": 0}
+CHECK = {"type": "check", "name": "coverage", "state": "started"}
+CHECKED = {**CHECK, "state": "ended"}
 TEXT = {"type": "text_delta", "text": ""}
 
 
@@ -23,6 +25,13 @@ TEXT = {"type": "text_delta", "text": ""}
         ([STARTED, CALL], inf),
         ([STARTED, CALL, DONE], 13),
         ([STARTED, CALL, {**CALL, "id": "u"}, DONE], inf),
+        ([STARTED, CALL, STARTED], 13),
+        ([STARTED, CHECK], inf),
+        ([STARTED, CHECK, TEXT], inf),
+        ([STARTED, CHECK, CHECKED], 13),
+        ([STARTED, CHECK, {**CHECK, "name": "collect"}, CHECKED], inf),
+        ([STARTED, CHECKED], 12),
+        ([CHECK, CHECKED], inf),
         ([STARTED, {"type": "api_retry", "delay_s": 30}], 42),
         ([STARTED, {"type": "api_retry", "delay_s": "soon"}], 12),
         ([STARTED, {"type": "outcome", "result": {}}], inf),

@@ -73,6 +73,8 @@ def test_a_tool_is_a_short_line(event: dict[str, Any], line: str) -> None:
         ),
         ({"type": "rate_limit", "status": "allowed_warning", "resets_at": None}, "rate limit: allowed_warning"),
         ({"type": "permission_denied", "tool_name": "Bash", "tool_use_id": "t"}, "not permitted: Bash"),
+        ({"type": "check", "name": "coverage", "state": "started"}, "check: coverage"),
+        ({"type": "check", "name": "coverage", "state": "ended"}, None),
         ({"type": "tool_use", "name": "Bash", "input": {"command": "ls"}}, "• Bash ls"),
         ({"type": "hello"}, None),
         ({"type": "usage"}, None),

@@ -104,7 +104,7 @@ class TerminalView:
             case {"type": "tool_use"}:
                 self._end_line()
                 write(_encoded(f"{event_line(event)}\n"))
-            case {"type": "api_retry" | "permission_denied"}:
+            case {"type": "api_retry" | "permission_denied" | "check"}:
                 self._tell_between(event)
             case _ if self.verbose:
                 self._tell_between(event)
