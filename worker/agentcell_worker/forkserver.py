@@ -33,6 +33,9 @@ LOADED_LATE = (
 )
 """What the SDK and anyio import when they are used; each cell would pay for it again."""
 
+DEFINITIONS = "agentcell_worker.agents.definitions"
+"""What a request with `agents_dir` needs."""
+
 STDIN = 0
 
 END_SECONDS = 15.0
@@ -48,7 +51,7 @@ def load() -> CellMain:
     """The worker's main, with all that it will import imported."""
     from agentcell_worker.main import main as worker_main  # noqa: PLC0415 - a server of other cells does not need it
 
-    for name in (*(agent.flow for agent in AGENT_CONFIGS.values()), *LOADED_LATE):
+    for name in (*(agent.flow for agent in AGENT_CONFIGS.values()), DEFINITIONS, *LOADED_LATE):
         with suppress(ImportError):  # the cell that needs it misses it again, and can say so
             import_module(name)
     return partial(worker_main, start="fork")

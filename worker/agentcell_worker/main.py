@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from typing import Any
@@ -23,7 +24,7 @@ from agentcell_protocol.version import PROTOCOL, __version__
 from agentcell_worker import lifeline, stdio
 from agentcell_worker.agents.job import Job
 from agentcell_worker.emit import Emitter
-from agentcell_worker.preflight import check_permissions, check_request
+from agentcell_worker.preflight import check_permissions, check_request, find_agent
 from agentcell_worker.progress import Progress
 from agentcell_worker.report import Report
 from agentcell_worker.sdk_log import mute_sdk
@@ -90,7 +91,9 @@ class _Life:
         environment = {**os.environ, **(request.env or {})}
         notices = (*auth_notices(environment), *received.notices)
         report = self._report = Report(request, auth_source(environment), notices, Mask(environment))
-        agent = check_request(request)
+        agent, oddities = find_agent(request)
+        report = self._report = replace(report, notices=(*notices, *oddities))
+        check_request(request, agent)
         self.emitter = Emitter(self._wire.writes, request.events)
         self.emitter.event(_hello(request, self._start))
         if (refused := check_permissions(request, agent, environment)) is not None:

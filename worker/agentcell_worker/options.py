@@ -46,11 +46,15 @@ def client_arguments(request: SessionRequest) -> dict[str, Any]:
 
 
 def with_defaults(agent: AgentType, options: dict[str, Any]) -> dict[str, Any]:
-    """The options, and where they are silent those of the agent type and of every cell."""
+    """The options, and where they are silent those of the agent type and of every cell.
+
+    What the type refuses stays refused. A tool that it names with a rule, as in `Bash(git log:*)`, exists, and needs
+    no permission where the rule fits.
+    """
+    refused = dict.fromkeys([*agent.disallowed_tools, *options.get("disallowed_tools", ())])
     defaults: dict[str, Any] = {
-        "tools": list(agent.tools),
+        "tools": list(dict.fromkeys(tool.partition("(")[0] for tool in agent.tools)),
         "allowed_tools": list(agent.tools),
-        "disallowed_tools": list(agent.disallowed_tools),
         "mcp_servers": {name: dict(server) for name, server in agent.mcp_servers.items()},
         "permission_mode": agent.permission_mode,
         "max_thinking_tokens": agent.max_thinking_tokens,
@@ -61,7 +65,7 @@ def with_defaults(agent: AgentType, options: dict[str, Any]) -> dict[str, Any]:
         "max_buffer_size": LINE_LIMIT,
         "session_id": None if options.get("resume") else str(uuid4()),
     }
-    return defaults | options
+    return {**defaults, **options, "disallowed_tools": list(refused)}
 
 
 def outside(spec_dir: str | Path | None, project_dir: str | Path) -> list[str]:

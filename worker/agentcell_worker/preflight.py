@@ -6,12 +6,21 @@ from collections.abc import Mapping
 from agentcell_protocol.codec import kind
 from agentcell_protocol.errors import Category, RequestError, SessionError, session_error
 from agentcell_protocol.request import SessionRequest
+from agentcell_protocol.result import Notice
 from agentcell_worker.agents.registry import AgentType, agent_named
 
 
-def check_request(request: SessionRequest) -> AgentType:
-    """The request's agent type. Raises RequestError for what the type does not take."""
-    agent = agent_named(request.agent_type)
+def find_agent(request: SessionRequest) -> tuple[AgentType, tuple[Notice, ...]]:
+    """The request's agent type, and what is odd about its definition. Raises RequestError when there is none."""
+    if request.agents_dir is None:
+        return agent_named(request.agent_type), ()
+    from agentcell_worker.agents.definitions import read_definitions  # noqa: PLC0415 - few pay for YAML
+
+    return read_definitions(request.agents_dir).named(request.agent_type)
+
+
+def check_request(request: SessionRequest, agent: AgentType) -> None:
+    """Raises RequestError for what the agent type does not take."""
     if agent.needs_message and request.starting_message is None:
         raise RequestError("starting_message", "is missing", f"say what the {agent.name} is to do")
     for name, value in (request.context or {}).items():
@@ -20,7 +29,6 @@ def check_request(request: SessionRequest) -> AgentType:
             raise RequestError(f"context.{name}", f"is not taken by {agent.name}", f"it takes {known}")
         if not _is_of(agent.context[name], value):
             raise RequestError(f"context.{name}", f"{kind(value)} is not allowed here", KINDS[agent.context[name]])
-    return agent
 
 
 KINDS = {dict: "give an object", bool: "give true or false", str: "give a string", float: "give a number"}

@@ -15,14 +15,19 @@ def load(path: Path) -> str:
 
 
 def body_of(text: str) -> str:
-    """What follows the front matter, which lies between two lines of `---` at the start, if there is any."""
+    """What follows the front matter, if there is any."""
+    return parted(text)[1]
+
+
+def parted(text: str) -> tuple[str | None, str]:
+    """The front matter, which lies between two lines of `---` at the start, and what follows; None without any."""
     lines = text.splitlines(keepends=True)
     if not lines or lines[0].rstrip() != "---":
-        return text
+        return None, text
     for number, line in enumerate(lines[1:], 1):
         if line.rstrip() == "---":
-            return "".join(lines[number + 1 :])
-    return text
+            return "".join(lines[1:number]), "".join(lines[number + 1 :])
+    return None, text
 
 
 def filled(prompt: str, fields: Mapping[str, object]) -> str:

@@ -1,0 +1,85 @@
+"""The agent types of a directory: the built-in ones, and those that its files define."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from agentcell_protocol.errors import RequestError
+from agentcell_protocol.result import Notice
+from agentcell_worker.agents.definition import DefinitionError, defined_in
+from agentcell_worker.agents.registry import AGENT_CONFIGS, AgentType, agent_named
+
+SUFFIX = ".md"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a file defines no agent type, and what to do about it."""
+
+    file: str
+    reason: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.reason}; {self.remedy}"
+
+
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """All types by name, the built-in ones first, and what is wrong with the files that define none.
+
+    `unused` has what stands in the file of a type and means nothing here.
+    """
+
+    types: Mapping[str, AgentType]
+    problems: tuple[Problem, ...] = ()
+    unused: Mapping[str, str] = field(default_factory=dict)
+
+    def named(self, name: str) -> tuple[AgentType, tuple[Notice, ...]]:
+        """The type of that name, and what is odd about the definitions. Raises RequestError."""
+        try:
+            agent = agent_named(name, self.types)
+        except RequestError as unknown:
+            broken = "".join(f"; {problem}" for problem in self.problems)
+            raise RequestError("agent_type", unknown.reason, unknown.remedy + broken) from None
+        odd = [f"{problem.file} defines no agent type: {problem.reason}; {problem.remedy}" for problem in self.problems]
+        odd += [self.unused[name]] if name in self.unused else []
+        return agent, tuple(Notice(code="agent_definition", message=message) for message in odd)
+
+
+def read_definitions(directory: str | Path) -> Definitions:
+    """The built-in types, and those that the `*.md` files in the directory define.
+
+    A file that cannot be used is a problem, the others count all the same. Raises RequestError for a directory that
+    cannot be read.
+    """
+    found: list[tuple[str, AgentType]] = []
+    problems: list[Problem] = []
+    unused: dict[str, str] = {}
+    for file in _files(Path(directory)):
+        try:
+            agent, leftover = defined_in(file)
+        except DefinitionError as broken:
+            problems.append(Problem(file.name, broken.reason, broken.remedy))
+            continue
+        found.append((file.name, agent))
+        if leftover:
+            unused[agent.name] = f"{file.name} sets what has no effect here: {', '.join(leftover)}"
+    count = Counter(agent.name for _, agent in found)
+    for file_name, agent in found:
+        if count[agent.name] > 1:  # which of them is meant decides what the agent may do
+            reason = f"its name {agent.name!r} is that of another file as well"
+            problems.append(Problem(file_name, reason, "give each a name of its own"))
+    own = {agent.name: agent for _, agent in found if count[agent.name] == 1}
+    return Definitions(MappingProxyType({**AGENT_CONFIGS, **own}), tuple(problems), unused)
+
+
+def _files(directory: Path) -> list[Path]:
+    try:
+        files = sorted(directory.iterdir())
+    except OSError as unreadable:
+        remedy = "name the directory that holds the definitions of agent types"
+        raise RequestError("agents_dir", f"{directory} cannot be read: {unreadable.strerror}", remedy) from None
+    return [file for file in files if file.suffix == SUFFIX and not file.name.startswith(".")]

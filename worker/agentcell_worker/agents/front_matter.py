@@ -1,0 +1,75 @@
+"""Front matter: what a Markdown file says of itself between two lines of `---` at its start."""
+
+import re
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import yaml
+
+Members = list[tuple[str, Any]]
+"""Names and values in their order; a value is a string, or a list or an object of such."""
+
+_MEMBER = re.compile(r"""["']?([A-Za-z_][\w-]*)["']?\s*:(?:\s|$)""")
+
+
+class FrontMatterError(ValueError):
+    """Front matter that cannot be read; `remedy` says what to do."""
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        self.remedy = remedy
+        super().__init__(reason)
+
+
+def members_of(text: str, known: Collection[str]) -> Members:
+    """The members of front matter; what YAML takes for something else than text is text, too.
+
+    Descriptions in the wild are full of colons and tags: when the whole is no YAML each member is read by itself,
+    and one that is none is what stands there, unless that might hide a `known` member. Raises FrontMatterError.
+    """
+    try:
+        return _read(text)
+    except (yaml.YAMLError, RecursionError):
+        return [member for lines in _parts(text) for member in _read_leniently(lines, known)]
+
+
+def _read(text: str) -> Members:
+    # every scalar is a string to this loader, and it constructs nothing else
+    loader = yaml.BaseLoader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return []
+        if not isinstance(node, yaml.MappingNode):
+            raise FrontMatterError("its front matter has no members", "write lines such as name: NAME")
+        # as pairs: a dict would hide that a name is there twice
+        return [(str(key.value), loader.construct_object(value, deep=True)) for key, value in node.value]
+    finally:
+        loader.dispose()
+
+
+def _parts(text: str) -> Iterator[list[str]]:
+    """The lines of each member: from one that begins at the margin to the next."""
+    part: list[str] = []
+    for line in text.splitlines():
+        if _MEMBER.match(line):
+            if part:
+                yield part
+            part = [line]
+        elif part:
+            part.append(line)
+        elif line.strip() and not line.startswith("#"):
+            raise FrontMatterError("its front matter begins with what is no member", "write lines such as name: NAME")
+    if part:
+        yield part
+
+
+def _read_leniently(lines: list[str], known: Collection[str]) -> Members:
+    try:
+        return _read("\n".join(lines))
+    except (yaml.YAMLError, RecursionError):
+        for line in lines[1:]:
+            if (hidden := _MEMBER.match(line.strip())) and hidden[1] in known:
+                remedy = f"begin the line at the margin, or put the text that has {hidden[1]}: in it into quotes"
+                raise FrontMatterError(f"its {hidden[1]} is not at the margin", remedy) from None
+        name, _, first = lines[0].partition(":")
+        return [(name.strip().strip("\"'"), "\n".join([first, *lines[1:]]).strip())]
