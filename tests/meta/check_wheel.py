@@ -16,6 +16,8 @@ from zipfile import ZipFile
 
 ROOT = Path(__file__).resolve().parents[2]
 
+PROMPTS = ROOT / "worker" / "agentcell_worker" / "prompts"
+
 PACKAGES = {"agentcell", "agentcell_protocol", "agentcell_worker"}
 
 BUILD_SECONDS = 120
@@ -66,7 +68,9 @@ def holds_the_rooms_and_nothing_else(wheel: Path) -> None:
     expect(f"three packages in the wheel, not {sorted(folders)}", folders == PACKAGES)
     typed = {f"{package}/py.typed" for package in PACKAGES}
     schemas = {f"agentcell_protocol/schema/v1/{kind}.json" for kind in ("request", "event", "result")}
-    expect(f"the data files {sorted((typed | schemas) - set(names))}", typed | schemas <= set(names))
+    prompts = {f"agentcell_worker/prompts/{path.name}" for path in PROMPTS.glob("*.md")}
+    data = typed | schemas | prompts
+    expect(f"the data files {sorted(data - set(names))}", bool(prompts) and data <= set(names))
 
 
 def install(wheel: Path, target: Path) -> Path:
