@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agentcell_worker.agents.sessions import Sessions
-from agentcell_worker.agents.tree import MAX_FILES, stamps
+from agentcell_worker.agents.tree import MAX_FILES, changed, stamps
 
 
 class Changes:
@@ -23,12 +23,11 @@ class Changes:
         return sorted(self._by_tree() | self._by_tools())
 
     def _by_tree(self) -> set[str]:
-        after = stamps(self._project)
-        if self._before is None or after is None:
+        found = changed(self._before, stamps(self._project))
+        if found is None:
             message = f"the project has over {MAX_FILES} files: only those the file tools wrote are listed"
             self._sessions.warn("large_project", message)
-            return set()
-        return {path for path, stamp in after.items() if self._before.get(path) != stamp}
+        return found or set()
 
     def _by_tools(self) -> set[str]:
         named = (self._relative(path) for path in self._sessions.writes.paths)

@@ -1,1 +1,82 @@
-"""Placeholder until the flow is built."""
+"""The flow that has a project migrated step by step, and checks that there is a way back."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from agentcell_protocol.result import SessionResult
+from agentcell_worker.agents import checkpoints
+from agentcell_worker.agents.base import run_generator_session
+from agentcell_worker.agents.briefing import json_block
+from agentcell_worker.agents.checkpoints import validate_migration_checkpoint
+from agentcell_worker.agents.flow import FlowError, deliver, flow
+from agentcell_worker.agents.job import Job
+from agentcell_worker.agents.sessions import Sessions
+from agentcell_worker.agents.tree import changed, stamps
+
+AGENT_TYPE = "migration_assistant"
+
+PLAN = "migration_plan.md"
+
+NO_CONTEXT = "There is no migration context."
+
+
+async def run(job: Job) -> SessionResult:
+    """Have the migration done that a request asks for."""
+    return await deliver(job, run_migration_assistant)
+
+
+@flow(
+    checkpoints_created=0,
+    migration_plan_path=None,
+    validation={"valid": False, "issues": [], "checkpoint_info": {}},
+)
+async def run_migration_assistant(  # noqa: PLR0917 - callers may pass them so
+    project_dir: str | Path,
+    spec_dir: str | Path | None,
+    migration_context: Mapping[str, Any] | None = None,
+    model: str | None = None,
+    max_thinking_tokens: int | None = None,
+    verbose: bool = False,
+    *,
+    sessions: Sessions | None = None,
+) -> dict[str, Any]:
+    """Have a project migrated: {checkpoints_created: how many, success, migration_plan_path, validation}.
+
+    A failure also has `error`, a text. The plan's path is relative to the project when it lies in it, None when there
+    is no plan; `validation` is that of `validate_migration_checkpoint` and changes no success. Nothing is raised.
+    """
+    sessions = sessions or Sessions()
+    folder = Path(project_dir, checkpoints.FOLDER)
+    before = stamps(folder)
+    ended = await run_generator_session(
+        AGENT_TYPE,
+        project_dir,
+        spec_dir,
+        json_block("Migration context", migration_context) if migration_context else NO_CONTEXT,
+        model=model,
+        max_thinking_tokens=max_thinking_tokens,
+        verbose=verbose,
+        sessions=sessions,
+    )
+    if not ended["success"]:
+        raise FlowError(ended["error"], sessions.error)
+    with sessions.check("validate"):
+        created = changed(before, stamps(folder)) or set()
+        validation = validate_migration_checkpoint(folder, project_dir)
+    return {
+        "checkpoints_created": sum(map(checkpoints.is_commit_file, created)),
+        "success": True,
+        "migration_plan_path": _plan(Path(project_dir), spec_dir),
+        "validation": validation,
+    }
+
+
+def _plan(project: Path, spec_dir: str | Path | None) -> str | None:
+    """The plan in the spec directory, else in the project."""
+    places = [Path(spec_dir), project] if spec_dir else [project]
+    for plan in (place.resolve() / PLAN for place in places):
+        if plan.is_file():
+            root = project.resolve()
+            return plan.relative_to(root).as_posix() if plan.is_relative_to(root) else str(plan)
+    return None

@@ -39,6 +39,13 @@ def stamps(root: str | Path) -> dict[str, Stamp] | None:
     return found
 
 
+def changed(before: dict[str, Stamp] | None, after: dict[str, Stamp] | None) -> set[str] | None:
+    """The files that are new or another since then; None when one of the two moments is not known."""
+    if before is None or after is None:
+        return None
+    return {path for path, stamp in after.items() if before.get(path) != stamp}
+
+
 def _walk(root: str) -> Iterator[tuple[str, Stamp]]:
     waiting = [""]
     while waiting:
