@@ -1,0 +1,96 @@
+"""The Python that a project's tests run in, and what it can be asked to do."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from agentcell_worker.agents.child import Ran, run_child
+
+ENVIRONMENTS = (".venv", "venv")
+"""Where a project has its own interpreter."""
+
+PROBES = Path(__file__).parent.parent / "probes"
+
+SURVEY_SECONDS = 60.0
+"""To start an interpreter and compile some files; a second is usual."""
+
+REPORT_BYTES = 64 * 1024 * 1024
+"""A larger report is of no project that a model could work on."""
+
+CANNOT_RUN = 127
+"""The exit code a shell gives for what it cannot run."""
+
+
+@dataclass(frozen=True)
+class Probed:
+    """How a probe ended, and its report, if it came to one."""
+
+    ran: Ran
+    report: dict[str, Any] | None
+
+
+def interpreter_problem(asked: str, project_dir: str | Path) -> str | None:
+    """Why that cannot be the interpreter; None when it can."""
+    return None if _program(asked, project_dir) else f"there is no program {asked!r}"
+
+
+def find_interpreter(asked: str | None, project_dir: str | Path) -> str:
+    """The one that was asked for, by path or name; else the project's own, else the one that runs this."""
+    if asked is not None:
+        return _program(asked, project_dir) or asked
+    own = (_program(str(Path(name, "bin", "python")), project_dir) for name in ENVIRONMENTS)
+    return next((python for python in own if python), sys.executable)
+
+
+def _program(name: str, project_dir: str | Path) -> str | None:
+    """Links stay as they are: by its own path an interpreter knows its virtual environment."""
+    if os.sep not in name:
+        return shutil.which(name)
+    path = os.path.abspath(Path(project_dir, name))  # noqa: PTH100 - as above
+    return path if shutil.which(path) else None
+
+
+async def probe(
+    name: str, python: str, project_dir: str | Path, arguments: Sequence[str | Path], *, seconds: float
+) -> Probed:
+    """Have an interpreter run one of the probes in the project; what it writes elsewhere is removed."""
+    with TemporaryDirectory(prefix="check-", ignore_cleanup_errors=True) as folder:
+        scratch = Path(folder)
+        temporary = scratch / "t"
+        temporary.mkdir()
+        argv = [python, PROBES / f"{name}.py", scratch, *arguments]
+        variables = {"TMPDIR": str(temporary), "HYPOTHESIS_STORAGE_DIRECTORY": str(scratch / "hypothesis")}
+        ran = await attempt(argv, project_dir, seconds=seconds, variables=variables)
+        return Probed(ran, report_in(scratch / "report.json"))
+
+
+async def attempt(
+    argv: Sequence[str | Path], project_dir: str | Path, *, seconds: float, variables: dict[str, str] | None = None
+) -> Ran:
+    """How the program ended; `CANNOT_RUN` when it could not even start."""
+    try:
+        return await run_child(argv, cwd=project_dir, seconds=seconds, variables=variables)
+    except OSError as broken:
+        return Ran(CANNOT_RUN, broken.strerror or str(broken))
+
+
+def report_in(path: Path) -> Any:
+    """What a child wrote down as JSON; None when it did not."""
+    try:
+        if path.stat().st_size > REPORT_BYTES:
+            return None
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+async def tools_of(python: str, project_dir: str | Path) -> frozenset[str] | str:
+    """Which of pytest, coverage and their plugins it has; a text instead that says why it does not run."""
+    probed = await probe("survey", python, project_dir, (), seconds=SURVEY_SECONDS)
+    return probed.ran.ending if probed.report is None else frozenset(probed.report["tools"])
