@@ -67,7 +67,18 @@ def test_every_option_has_its_member(recorder: Recorder, tmp_path: Path) -> None
     (tmp_path / "context.yaml").write_text("a: 1\nb: [x]\n")
     (tmp_path / "mcp.json").write_text('{"mcpServers": {"files": {"command": "serve"}}}')
     ended = run(
-        *("--project-dir", str(tmp_path), "--agent-type", "planner", "--session-name", "n", "--spec-dir", "spec"),
+        *(
+            "--project-dir",
+            str(tmp_path),
+            "--agent-type",
+            "planner",
+            "--agents-dir",
+            "own",
+            "--session-name",
+            "n",
+            "--spec-dir",
+            "spec",
+        ),
         *("--model", "m", "--system-prompt", "role", "--max-turns", "3", "--max-budget-usd", "0.5"),
         *("--permission-mode", "plan", "--setting-sources", "user", "--setting-sources", "project"),
         *("--tools", "Read", "--tools", "Bash", "--allowed-tools", "Bash(git log:*), Read", "--allowed-tools", "Edit"),
@@ -78,6 +89,7 @@ def test_every_option_has_its_member(recorder: Recorder, tmp_path: Path) -> None
     assert recorder.request == {
         "session_name": "n",
         "agent_type": "planner",
+        "agents_dir": str(tmp_path / "project" / "own"),
         "project_dir": str(tmp_path),
         "starting_message": "hi",
         "spec_dir": str(tmp_path / "project" / "spec"),
@@ -159,6 +171,20 @@ def test_an_agent_type_with_a_context_needs_no_message(recorder: Recorder, tmp_p
     assert "starting_message" not in recorder.request
 
 
+@pytest.mark.parametrize("piped", [None, "", " \n"])
+def test_without_a_message_the_worker_says_whether_the_agent_type_needs_one(
+    recorder: Recorder, piped: str | None
+) -> None:
+    assert run("--agent-type", "documentation_generator", stdin=piped).exit_code == 0
+    assert recorder.request["agent_type"] == "documentation_generator"
+    assert "starting_message" not in recorder.request
+
+
+def test_what_is_piped_in_for_an_agent_type_is_its_message(recorder: Recorder) -> None:
+    assert run("--agent-type", "documentation_generator", stdin="In French.").exit_code == 0
+    assert recorder.request["starting_message"] == "In French."
+
+
 @pytest.mark.parametrize("start", ["", "\ufeff"])
 def test_a_whole_request_may_be_indented(recorder: Recorder, tmp_path: Path, start: str) -> None:
     request: dict[str, Any] = {
@@ -203,6 +229,7 @@ def test_a_whole_request_may_be_indented(recorder: Recorder, tmp_path: Path, sta
         ),
         (["--request", "-", "-C", "."], "--request is the whole request, it cannot go with --project-dir; write "),
         ([], "the message on stdin is blank; say what the agent is to do"),
+        (["--agent-type", "coder", "-"], "the message on stdin is blank; say what the agent is to do"),
     ],
 )
 def test_a_mistake_is_named_with_option_reason_and_remedy(

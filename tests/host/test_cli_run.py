@@ -121,6 +121,14 @@ def test_a_terminal_without_a_message_is_a_usage_error(tmp_path: Path) -> None:
     assert "there is no message; give one, pipe one in, or give a whole --request" in told
 
 
+def test_on_a_terminal_a_named_agent_type_may_do_without_a_message(tmp_path: Path) -> None:
+    refusal = {"category": "bad_request", "message": "starting_message: is missing", "hint": "say what"}
+    with stand_in([{"fail": refusal}]) as worker:
+        code, shown, told = _on_a_terminal(command_line(worker, "run", "--agent-type", "coder"), tmp_path)
+    assert (code, shown) == (2, "")
+    assert "Error: starting_message: is missing; say what\n" in told
+
+
 @pytest.mark.parametrize(
     ("number", "code"),
     [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],

@@ -20,6 +20,7 @@ BESIDE_THE_REQUEST = frozenset({"request", "timeout", "env", "pass_env", "as_jso
 
 MEMBERS = (
     "agent_type",
+    "agents_dir",
     "project_dir",
     "spec_dir",
     "model",
@@ -60,18 +61,21 @@ def _from_options(options: RunOptions) -> dict[str, Any]:
 
 
 def _message(options: RunOptions) -> str | None:
-    """The message; None for an agent type that builds its own from the context."""
+    """The message; None when there is none and the agent type, which only the worker knows, may need none."""
     if options.message not in {None, STDIN}:
         return options.message
-    if options.message is None:
-        if options.context is not None:
-            return None
-        if sys.stdin is None or sys.stdin.isatty():
-            raise click.UsageError("there is no message; give one, pipe one in, or give a whole --request")
-    message = _read_stdin().decode("utf-8-sig", "replace")
-    if not message.strip():
-        raise click.UsageError("the message on stdin is blank; say what the agent is to do")
-    return message
+    if options.message is None and options.context is not None:
+        return None
+    if options.message is None and (sys.stdin is None or sys.stdin.isatty()):
+        mistake = "there is no message; give one, pipe one in, or give a whole --request"
+    else:
+        message = _read_stdin().decode("utf-8-sig", "replace")
+        if message.strip():
+            return message
+        mistake = "the message on stdin is blank; say what the agent is to do"
+    if options.message is None and "agent_type" in options.given:
+        return None
+    raise click.UsageError(mistake)
 
 
 def _from_file(source: str) -> dict[str, Any]:

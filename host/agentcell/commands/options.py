@@ -19,6 +19,7 @@ class RunOptions:
     message: str | None
     project_dir: str
     agent_type: str
+    agents_dir: str | None
     session_name: str | None
     spec_dir: str | None
     model: str | None

@@ -24,10 +24,7 @@ def print_table(findings: Iterable[Finding]) -> list[Finding]:
     for finding in findings:
         seen.append(finding)
         table.add_row(Text(finding.grade, COLOURS[finding.grade]), finding.subject, Text(_words(finding)))
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=UNWRAPPED)
-    console.print(table, highlight=False)
+    console().print(table, highlight=False)
     return seen
 
 
@@ -38,6 +35,12 @@ def print_lines(findings: Iterable[Finding]) -> list[Finding]:
         seen.append(finding)
         click.echo(encode(asdict(finding)), nl=False)
     return seen
+
+
+def console() -> Console:
+    """Stdout for tables: as wide as the terminal, or as it takes."""
+    terminal = Console()
+    return terminal if terminal.is_terminal else Console(width=UNWRAPPED)
 
 
 def _words(finding: Finding) -> str:

@@ -11,8 +11,13 @@ from agentcell.commands.options import RunOptions, mapping_file, mcp_servers, pa
 @click.argument("message", required=False, metavar="[MESSAGE|-]")
 @click.option("-C", "--project-dir", default=".", metavar="DIR", help="Where the agent works.  [default: .]")
 @click.option(
-    "--agent-type", default="coder", metavar="TYPE", help="planner, coder, qa_reviewer or qa_fixer.  [default: coder]"
+    "--agent-type",
+    default="coder",
+    metavar="TYPE",
+    help="planner, coder, qa_reviewer, qa_fixer, documentation_generator, migration_assistant, test_generator or "
+    "fixture_generator. See also agentcell agents.  [default: coder]",
 )
+@click.option("--agents-dir", metavar="DIR", help="Where further agent types are defined, as *.md files.")
 @click.option("--session-name", metavar="NAME", help="How the result calls it.  [default: the project's name]")
 @click.option("--spec-dir", metavar="DIR", help="Holds the implementation_plan.json that decides about the status.")
 @click.option("--model", metavar="NAME", help="The model to ask.")
@@ -45,9 +50,9 @@ from agentcell.commands.options import RunOptions, mapping_file, mcp_servers, pa
 def run(command: click.Context, /, **given: Any) -> None:
     """Run one session in a cell of its own.
 
-    MESSAGE says what the agent is to do; without one, or with '-', it is read from stdin. On a terminal you see the
-    answer as it comes; in a pipe you get only the answer. Exit codes: 0 complete or continue, 1 error, 2 bad request
-    or usage, 124 timeout, 129, 130, 143 cancelled by SIGHUP, SIGINT, SIGTERM.
+    MESSAGE says what the agent is to do; without one, or with '-', it is read from stdin. Some agent types need none.
+    On a terminal you see the answer as it comes; in a pipe you get only the answer. Exit codes: 0 complete or
+    continue, 1 error, 2 bad request or usage, 124 timeout, 129, 130, 143 cancelled by SIGHUP, SIGINT, SIGTERM.
     """
     from agentcell.commands.foreground import run_in_foreground
 
