@@ -122,7 +122,7 @@ def test_a_terminal_without_a_message_is_a_usage_error(tmp_path: Path) -> None:
 
 
 def test_on_a_terminal_a_named_agent_type_may_do_without_a_message(tmp_path: Path) -> None:
-    refusal = {"category": "bad_request", "message": "starting_message: is missing", "hint": "say what"}
+    refusal = {"category": "bad_request", "message": "starting_message: is missing; say what"}
     with stand_in([{"fail": refusal}]) as worker:
         code, shown, told = _on_a_terminal(command_line(worker, "run", "--agent-type", "coder"), tmp_path)
     assert (code, shown) == (2, "")

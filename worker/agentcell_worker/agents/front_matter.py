@@ -9,6 +9,9 @@ import yaml
 Members = list[tuple[str, Any]]
 """Names and values in their order; a value is a string, or a list or an object of such."""
 
+NO_MEMBER = ("its front matter holds what is no member", "write lines such as name: NAME")
+"""Reason and remedy for what is not of the form NAME: VALUE."""
+
 _MEMBER = re.compile(r"""["']?([A-Za-z_][\w-]*)["']?\s*:(?:\s|$)""")
 
 
@@ -39,10 +42,10 @@ def _read(text: str) -> Members:
         node = loader.get_single_node()
         if node is None:
             return []
-        if not isinstance(node, yaml.MappingNode):
-            raise FrontMatterError("its front matter has no members", "write lines such as name: NAME")
+        if not isinstance(node, yaml.MappingNode) or not all(isinstance(key, yaml.ScalarNode) for key, _ in node.value):
+            raise FrontMatterError(*NO_MEMBER)
         # as pairs: a dict would hide that a name is there twice
-        return [(str(key.value), loader.construct_object(value, deep=True)) for key, value in node.value]
+        return [(key.value, loader.construct_object(value, deep=True)) for key, value in node.value]
     finally:
         loader.dispose()
 
@@ -58,7 +61,7 @@ def _parts(text: str) -> Iterator[list[str]]:
         elif part:
             part.append(line)
         elif line.strip() and not line.startswith("#"):
-            raise FrontMatterError("its front matter begins with what is no member", "write lines such as name: NAME")
+            raise FrontMatterError(*NO_MEMBER)
     if part:
         yield part
 
