@@ -29,9 +29,9 @@ def installed(home: Path) -> dict[str, str]:
 
 
 def run_block(language: str, block: str, folder: Path, environment: dict[str, str]) -> str:
-    """Run a `python` or `bash` block as it is, in an empty project below `folder`; its stdout. It must succeed."""
+    """Run a `python` or `bash` block as it is, in the `project` below `folder`; its stdout. It must succeed."""
     project = folder / "project"
-    project.mkdir()
+    project.mkdir(exist_ok=True)
     script = folder / "block"
     script.write_text(block, "utf-8")
     argv = [sys.executable, str(script)] if language == "python" else ["bash", "-euo", "pipefail", str(script)]

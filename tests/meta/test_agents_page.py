@@ -1,0 +1,247 @@
+"""What docs/agents.md says of the agent types is so, and what it shows works."""
+
+import json
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, Self
+
+import anyio
+import pytest
+from tests.meta.pages import blocks, installed, page, run_block
+from tests.meta.source import MODULES
+
+from agentcell.offline import offline_model
+from agentcell_protocol.request import parse_request
+from agentcell_worker import client, session
+from agentcell_worker.agents.analysis import analyse
+from agentcell_worker.agents.registry import AGENT_CONFIGS, CONVERSATION, AgentType
+from agentcell_worker.trace import Trace
+
+PAGE = page("docs/agents.md")
+
+FLOWS = [agent for agent in AGENT_CONFIGS.values() if agent.flow != CONVERSATION]
+FLOW_SOURCES = [module.path.read_text("utf-8") for module in MODULES if ".agents." in module.name]
+
+JSON_NAMES = {dict: "object", bool: "boolean", str: "string", float: "number"}
+
+SHOP = "def total(prices: list[int]) -> int:\n    return sum(prices)\n"
+TEST = "from shop import total\n\n\ndef test_total() -> None:\n    assert total([1, 2]) == 3\n"
+
+GIT = "git -c user.name=dev -c user.email=dev@localhost"
+CHECKPOINT = f"""
+set -e
+git init -q . && git add shop.py && {GIT} commit -qm before
+mkdir -p .migration-checkpoints/rollback
+git rev-parse HEAD > .migration-checkpoints/checkpoint-001-commit.txt
+echo true > .migration-checkpoints/rollback/checkpoint-001.sh
+chmod +x .migration-checkpoints/rollback/checkpoint-001.sh
+"""
+
+
+def call(name: str, **given: str) -> dict[str, Any]:
+    return {"name": name, "input": given}
+
+
+def plays(role: str, *tools: dict[str, Any]) -> dict[str, Any]:
+    """A session of the model for the agent whose role prompt says so."""
+    return {"match": role, "turns": [{"text": "I begin.", "tools": list(tools)}, {"text": "Done."}]}
+
+
+MODEL = {
+    "sessions": [
+        plays(
+            "You write the documentation", call("Write", file_path="docs/shop.md", content="# Shop\n\nIt adds up.\n")
+        ),
+        plays(
+            "You migrate an existing project",
+            call("Write", file_path="migration_plan.md", content="# Plan\n"),
+            call("Bash", command=CHECKPOINT),
+        ),
+        plays("You write tests", call("Write", file_path="tests/test_shop.py", content=TEST)),
+        plays("You write pytest fixtures", call("Write", file_path="tests/conftest.py", content='"""Fixtures."""\n')),
+    ],
+    "turns": [{"text": "Nobody plays this agent."}],
+}
+
+each_flow = pytest.mark.parametrize("agent", FLOWS, ids=lambda agent: agent.name)
+
+
+def section(title: str, level: int = 3) -> str:
+    """The text below a heading, up to the next one of that level or a higher one."""
+    text = PAGE.partition(f"\n{'#' * level} {title}\n")[2]
+    return re.split(rf"^#{{2,{level}}} ", text, maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def rows(text: str, head: str) -> list[list[str]]:
+    """The cells of the table whose first head that is."""
+    table = text.partition(f"\n| {head} |")[2].partition("\n\n")[0].splitlines()[2:]
+    return [[cell.strip() for cell in row.strip("|").split(" | ")] for row in table]
+
+
+def names(cells: list[str]) -> list[str]:
+    return [name for cell in cells for name in re.findall(r"`([\w.]+)`", cell)]
+
+
+def of_language(text: str, language: str) -> list[str]:
+    return [block for each, block in blocks(text) if each == language]
+
+
+def public_function(module: ModuleType) -> FunctionType:
+    """The function of a flow that others call."""
+    found = [
+        each
+        for each in vars(module).values()
+        if isinstance(each, FunctionType) and hasattr(each, "__wrapped__") and each.__module__ == module.__name__
+    ]
+    assert len(found) == 1
+    return found[0]
+
+
+async def shape_of_a_failure(agent: AgentType, project: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the type's flow delivers when nothing works."""
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise OSError("no")
+
+    monkeypatch.setattr(client, "create_client", broken)
+    function = public_function(import_module(agent.flow))
+    own = {"analysis_results": None} if "analysis_results" in agent.context else {}
+    product: dict[str, Any] = await function(project_dir=project, spec_dir=None, **own)
+    return product
+
+
+def test_every_block_says_what_it_is() -> None:
+    assert PAGE.count("```") == 2 * len(blocks(PAGE))
+    assert {language for language, _ in blocks(PAGE)} <= {"bash", "json", "python", "markdown", "text"}
+
+
+def test_the_table_of_types_is_the_registry() -> None:
+    said = [(names(row[:1]), row[1], row[2].split(", ")) for row in rows(PAGE, "type")]
+    assert said == [([agent.name], agent.phase, list(agent.tools)) for agent in AGENT_CONFIGS.values()]
+
+
+def test_what_all_types_have_in_common_they_have() -> None:
+    common = {(agent.permission_mode, len(agent.mcp_servers), agent.max_thinking_tokens) for agent in FLOWS}
+    assert common == {("acceptEdits", 0, None)}
+    assert [agent.name for agent in AGENT_CONFIGS.values() if agent.needs_message] == list(AGENT_CONFIGS)[:4]
+
+
+@each_flow
+def test_the_parameters_of_a_flow_are_those_of_the_registry(agent: AgentType) -> None:
+    said = [(names(row[:1])[0], row[1]) for row in rows(section(agent.name), "`context`")]
+    assert said == [(name, JSON_NAMES[kind]) for name, kind in agent.context.items()]
+
+
+@each_flow
+@pytest.mark.anyio
+async def test_what_a_flow_delivers_is_on_the_page(
+    agent: AgentType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with anyio.fail_after(30):
+        product = await shape_of_a_failure(agent, tmp_path, monkeypatch)
+    said = names([row[0] for row in rows(section(agent.name), "`flow`")])
+    assert sorted(said) == sorted(product)
+
+
+def test_the_checks_are_those_that_flows_make() -> None:
+    made = {name for source in FLOW_SOURCES for name in re.findall(r"\.check\(\"([\w-]+)\"\)", source)}
+    said = [name for agent in FLOWS for name in names([row[0] for row in rows(section(agent.name), "check")])]
+    assert made
+    assert {*said, "analyse"} == made
+
+
+def test_the_warnings_of_flows_are_on_the_page() -> None:
+    codes = {code for source in FLOW_SOURCES for code in re.findall(r"\bwarn\(\s*\"(\w+)\"", source)}
+    assert codes == set(names([row[0] for row in rows(PAGE, "warning")]))
+
+
+def test_the_members_of_an_analysis_are_on_the_page(tmp_path: Path) -> None:
+    said = names([row[0] for row in rows(section("The analysis"), "member")])
+    assert sorted(said) == sorted([*analyse(tmp_path), "typescript_files", "truncated", "totals"])
+
+
+@each_flow
+def test_a_line_that_is_shown_is_a_request(agent: AgentType, tmp_path: Path) -> None:
+    (line,) = of_language(section(agent.name), "json")
+    request = parse_request({**json.loads(line), "project_dir": str(tmp_path)})
+    assert request.agent_type == agent.name
+    assert set(request.context or {}) <= set(agent.context)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """The worker runs on asyncio only."""
+    return "asyncio"
+
+
+@pytest.fixture
+def model_environment() -> Iterator[dict[str, str]]:
+    """What points a session at a model that plays all of these agents."""
+    with offline_model(MODEL) as endpoint:
+        yield endpoint.environment()
+
+
+@pytest.mark.slow
+@pytest.mark.e2e
+@each_flow
+def test_a_command_that_is_shown_does_what_the_page_says(
+    agent: AgentType, model_environment: dict[str, str], tmp_path: Path
+) -> None:
+    (block,) = of_language(section(agent.name), "bash")
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "shop.py").write_text(SHOP)
+    environment = {**installed(tmp_path), **model_environment}
+    result = json.loads(run_block("bash", block, tmp_path, environment))
+    said = names([row[0] for row in rows(section(agent.name), "`flow`")])
+    if agent.name == "migration_assistant":
+        said.remove("error")
+    assert sorted(result["flow"]) == sorted([*said, "session_ids"])
+    assert (result["status"], result["flow"]["success"]) == ("complete", True)
+    assert result["flow"].get("validation", {"valid": True})["valid"] is True
+
+
+@pytest.mark.parametrize(
+    ("status", "writes", "product"),
+    [
+        ("complete", True, {"changelog": "# Changes\n", "success": True, "error": None}),
+        ("complete", False, {"changelog": None, "success": False, "error": "CHANGELOG.md not found"}),
+        ("error", False, {"changelog": None, "success": False, "error": "it did not work"}),
+    ],
+)
+@pytest.mark.anyio
+async def test_the_flow_that_is_shown_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str, writes: bool, product: dict[str, Any]
+) -> None:
+    (block,) = of_language(PAGE, "python")
+    shown = ModuleType("shown")
+    monkeypatch.setattr("agentcell_worker.agents.base.role_prompt", lambda _type, _fields: "# Role")
+    monkeypatch.setattr(client, "create_client", lambda **_: Entered())
+    monkeypatch.setattr("agentcell_worker.agents.sessions.agent_named", lambda _name: AGENT_CONFIGS["coder"])
+    asked: list[str] = []
+
+    async def answered(client: Any, message: str, spec_dir: Any, **_: Any) -> Any:
+        asked.append(message)
+        if writes:
+            (tmp_path / "CHANGELOG.md").write_text("# Changes\n")
+        return status, "it did not work", {}, Trace(session_id="s")
+
+    monkeypatch.setattr(session, "run_agent_session", answered)
+    exec(compile(block, "docs/agents.md", "exec"), vars(shown))
+    with anyio.fail_after(30):
+        assert await public_function(shown)(tmp_path, None, since="v1") == product
+    assert asked == ["# Role\n\nBegin with what came after v1."]
+
+
+class Entered:
+    """A client that does nothing."""
+
+    notices = ()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
