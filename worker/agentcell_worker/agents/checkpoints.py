@@ -80,19 +80,30 @@ def _scripts(folder: Path, issues: list[str]) -> list[Path]:
 
 def _commit(file: Path, folder: Path, project_dir: str | Path, issues: list[str]) -> tuple[str | None, bool | None]:
     """The commit that the file names, and whether it exists."""
+    name = _name(file, folder)
     try:
-        with file.open("rb") as opened:
-            words = opened.read(MAX_BYTES).decode().split()
-    except (OSError, UnicodeDecodeError) as unreadable:
-        issues.append(f"{_name(file, folder)}: cannot be read: {getattr(unreadable, 'strerror', 'it is not UTF-8')}")
+        words = _words(file)
+    except OSError as unreadable:
+        issues.append(f"{name}: cannot be read: {unreadable.strerror or unreadable}")
+        return None, None
+    except UnicodeDecodeError:
+        issues.append(f"{name}: cannot be read: it is not UTF-8")
         return None, None
     if not words:
-        issues.append(f"{_name(file, folder)}: is empty")
+        issues.append(f"{name}: is empty")
         return None, None
     exists = _exists(words[0], project_dir)
     if exists is False:
-        issues.append(f"{_name(file, folder)}: {words[0]} is no commit of this repository")
+        issues.append(f"{name}: {words[0]} is no commit of this repository")
     return words[0], exists
+
+
+def _words(file: Path) -> list[str]:
+    """What the file begins with. Raises OSError, UnicodeDecodeError."""
+    if file.is_fifo():
+        raise OSError("it is no regular file")  # opening it would wait for a writer
+    with file.open("rb") as opened:
+        return opened.read(MAX_BYTES).decode().split()
 
 
 def _exists(commit: str, project_dir: str | Path) -> bool | None:

@@ -9,9 +9,8 @@ from agentcell_worker.agents.prompts import body_of
 
 LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d+[.)])(?:[ \t]|$)")
 FENCE = re.compile(rf"[ \t>]*(?:{LIST_ITEM.pattern})?[ \t]*(`{{3,}}(?=[^`]*$)|~{{3,}})")
-COMMENT = re.compile(r"<!--.*?-->")
 OPEN_COMMENT = re.compile(r"[ \t]*<!--")
-HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(?!#*[ \t]*$)")
+HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(?![ \t#]*$)")
 LINE_BELOW = re.compile(r" {0,3}(?:=+|-+)[ \t]*$")
 NO_PARAGRAPH = re.compile(
     rf"{LIST_ITEM.pattern}| {{4}}|\t| {{0,3}}(?:[>|]|#{{1,6}}(?:[ \t]|$)|(?:=+|-+|\*+|_+)[ \t]*$)"
@@ -53,7 +52,7 @@ def _prose(text: str) -> Iterator[str]:
     until: Callable[[str], bool] | None = None
     above, is_in_list = "", False
     for line in body_of(text).splitlines():
-        above, is_before = COMMENT.sub("", line).rstrip(), bool(above)
+        above, is_before = _without_comments(line).rstrip(), bool(above)
         if until is not None:
             until, above = (None if until(line) else until), ""
         elif fence := FENCE.match(line):
@@ -70,6 +69,15 @@ def _prose(text: str) -> Iterator[str]:
 def _closes(fence: str, line: str) -> bool:
     marks = line.strip(" \t>")
     return len(marks) >= len(fence) and set(marks) == {fence[0]}
+
+
+def _without_comments(line: str) -> str:
+    """The line without the comments that end in it."""
+    before, opened, rest = line.partition("<!--")
+    while opened and "-->" in rest:
+        kept, opened, rest = rest.partition("-->")[2].partition("<!--")
+        before += kept
+    return before + opened + rest
 
 
 def _ends_comment(line: str) -> bool:
