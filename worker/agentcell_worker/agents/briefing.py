@@ -16,7 +16,14 @@ def json_block(title: str, content: Mapping[str, Any]) -> str:
 
 def analysis_block(project_dir: str | Path, analysis_results: Mapping[str, Any] | None, sessions: Sessions) -> str:
     """The analysis of the project, which is made when there is none, as a block of JSON."""
-    if analysis_results is None:
-        with sessions.check("analyse"):
-            analysis_results = analysis.analyse(project_dir)
-    return json_block("Analysis of the project", analysis_results)
+    return json_block("Analysis of the project", analysed(project_dir, analysis_results, sessions))
+
+
+def analysed(
+    project_dir: str | Path, analysis_results: Mapping[str, Any] | None, sessions: Sessions
+) -> Mapping[str, Any]:
+    """The analysis of the project, which is made when there is none."""
+    if analysis_results is not None:
+        return analysis_results
+    with sessions.check("analyse"):
+        return analysis.analyse(project_dir)
