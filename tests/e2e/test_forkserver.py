@@ -52,12 +52,15 @@ def servers(home: Path) -> list[psutil.Process]:
 
 def test_a_session_imports_nothing_after_its_fork(tmp_path: Path) -> None:
     imported = tmp_path / "imported"
+    agents = tmp_path / "agents"
+    agents.mkdir()
+    (agents / "helper.md").write_text("---\nname: helper\ndescription: a: b\n---\nYou help.\n")
     server = ForkServer((sys.executable, "-X", "utf8", "-P", str(noting.__file__)))
 
     async def run(endpoint: Endpoint) -> SessionResult:
         environment = cell_environment({}, env=offline_environment(endpoint, tmp_path))
         environment[noting.FILE] = str(imported)
-        session = parse_request(request(tmp_path, events="full"))
+        session = parse_request(request(tmp_path, agent_type="helper", agents_dir=str(agents), events="full"))
         with anyio.fail_after(BOUND_SECONDS):
             return await run_attempt(session, Limits(), environment=environment, spawn=server.spawn)
 

@@ -104,7 +104,7 @@ def _text(file: Path) -> str:
     if len(data) > MAX_BYTES:
         raise DefinitionError(f"it has more than {MAX_BYTES:,} bytes", "shorten it, or move it elsewhere")
     try:
-        return data.decode("utf-8-sig")
+        return data.decode().removeprefix(prompts.BOM)
     except UnicodeDecodeError as broken:
         raise DefinitionError(f"it is not UTF-8 from byte {broken.start} on", "save it as UTF-8") from None
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
+BOM = "\ufeff"
+
 
 class PromptError(ValueError):
     """A prompt and its fields do not fit together."""
@@ -11,7 +13,7 @@ class PromptError(ValueError):
 
 def load(path: Path) -> str:
     """The prompt in a file, without front matter and the blank lines around. Raises OSError, UnicodeDecodeError."""
-    return body_of(path.read_text("utf-8-sig")).strip()
+    return body_of(path.read_text("utf-8").removeprefix(BOM)).strip()
 
 
 def body_of(text: str) -> str:
