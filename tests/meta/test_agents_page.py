@@ -124,7 +124,8 @@ def test_the_table_of_types_is_the_registry() -> None:
 
 
 def test_what_all_types_have_in_common_they_have() -> None:
-    common = {(agent.permission_mode, len(agent.mcp_servers), agent.max_thinking_tokens) for agent in FLOWS}
+    types = AGENT_CONFIGS.values()
+    common = {(agent.permission_mode, len(agent.mcp_servers), agent.max_thinking_tokens) for agent in types}
     assert common == {("acceptEdits", 0, None)}
     assert [agent.name for agent in AGENT_CONFIGS.values() if agent.needs_message] == list(AGENT_CONFIGS)[:4]
 
