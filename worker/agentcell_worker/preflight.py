@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
 from agentcell_protocol.codec import kind
 from agentcell_protocol.errors import Category, RequestError, SessionError, session_error
 from agentcell_protocol.request import SessionRequest
 from agentcell_protocol.result import Notice
+from agentcell_worker.agents.parameters import check_value
 from agentcell_worker.agents.registry import AgentType, agent_named
 
 
@@ -29,6 +31,7 @@ def check_request(request: SessionRequest, agent: AgentType) -> None:
             raise RequestError(f"context.{name}", f"is not taken by {agent.name}", f"it takes {known}")
         if not _is_of(agent.context[name], value):
             raise RequestError(f"context.{name}", f"{kind(value)} is not allowed here", KINDS[agent.context[name]])
+        check_value(name, value, Path(request.project_dir))
 
 
 KINDS = {dict: "give an object", bool: "give true or false", str: "give a string", float: "give a number"}

@@ -14,7 +14,7 @@ COLLECT_SECONDS = 120.0
 CULPRIT_SECONDS = 300.0
 """For all tries with one file each; what was not reached by then is not blamed."""
 
-NOTHING = "nothing is collected from it"
+NOTHING = "has no tests"
 
 Problems = dict[str, str]
 """What is wrong, by file."""
@@ -57,10 +57,10 @@ async def _with_pytest(project_dir: str | Path, python: str, options: Sequence[s
     arguments = [*options, *paths.values()]
     probed = await probe("collect", python, project_dir, arguments, seconds=COLLECT_SECONDS)
     if probed.report is None:
-        return dict.fromkeys(files, f"pytest came to no end ({probed.ran.ending})")
+        return dict.fromkeys(files, f"is not collected: pytest came to no end ({probed.ran.ending})")
     items, problems = probed.report["items"], probed.report["problems"]
-    found = {file: problems[path] for file, path in paths.items() if path in problems}
+    found = {file: f"is not collected: {problems[path]}" for file, path in paths.items() if path in problems}
     empty = {file: NOTHING for file, path in paths.items() if file not in found and not items.get(path)}
     if probed.report["exit_code"] == 0 or found:
         return {**empty, **found}
-    return empty or dict.fromkeys(files, f"pytest cannot collect ({probed.ran.ending})")
+    return empty or dict.fromkeys(files, f"is not collected ({probed.ran.ending})")

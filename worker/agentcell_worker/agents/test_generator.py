@@ -5,18 +5,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agentcell_protocol.errors import RequestError
 from agentcell_protocol.result import SessionResult
 from agentcell_worker.agents import fixture_generator
 from agentcell_worker.agents.base import Agent, prepare
 from agentcell_worker.agents.briefing import analysed, analysis_block
 from agentcell_worker.agents.changes import Changes
-from agentcell_worker.agents.coverage import percent_problem
 from agentcell_worker.agents.flow import FlowError, deliver, flow
 from agentcell_worker.agents.frameworks import NEW_FILES, Framework, detect_test_framework
 from agentcell_worker.agents.generated_tests import GeneratedTests
 from agentcell_worker.agents.improvement import improvement_message
-from agentcell_worker.agents.interpreter import find_interpreter, interpreter_problem, tools_of
+from agentcell_worker.agents.interpreter import find_interpreter, tools_of
 from agentcell_worker.agents.job import Job
+from agentcell_worker.agents.parameters import check_value
 from agentcell_worker.agents.sessions import Sessions
 from agentcell_worker.agents.vitest import Types, types_of
 
@@ -120,16 +121,18 @@ class Asked:
 
 
 async def _check_parameters(project_dir: str | Path, python: str | None, minimum_coverage: float | None) -> None:
-    """Raises FlowError for what cannot be meant; a session would have been paid for in vain."""
-    if minimum_coverage is not None and (problem := percent_problem(minimum_coverage)):
-        raise FlowError(f"minimum_coverage: {problem}")
-    if python is None:
-        return
-    if problem := interpreter_problem(python, project_dir):
-        raise FlowError(f"python: {problem}")
-    tools = await tools_of(find_interpreter(python, project_dir), project_dir)
-    if isinstance(tools, str):
-        raise FlowError(f"python: {python!r} does not run ({tools})")
+    """Raises FlowError for what cannot be meant: a session would be paid for in vain."""
+    given = {"python": python, "minimum_coverage": minimum_coverage}
+    try:
+        for name, value in given.items():
+            if value is not None:
+                check_value(name, value, Path(project_dir))
+    except RequestError as refused:
+        raise FlowError(str(refused), refused.as_session_error()) from None
+    if python is not None:
+        tools = await tools_of(find_interpreter(python, project_dir), project_dir)
+        if isinstance(tools, str):
+            raise FlowError(f"context.python: {python} does not run ({tools})")
 
 
 async def _types_before(framework: Framework, project_dir: str | Path, sessions: Sessions) -> Types:

@@ -1,7 +1,7 @@
 """Whether generated tests can be used: each file is there, has something in it, compiles and is collected."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,9 @@ from agentcell_worker.agents.collecting import Problems, culprits, pytest_proble
 from agentcell_worker.agents.frameworks import Framework
 from agentcell_worker.agents.interpreter import SURVEY_SECONDS, find_interpreter, probe, tools_of
 from agentcell_worker.agents.vitest import SETTINGS, Types, types_of, vitest_problems
+
+MAX_BYTES = 4 * 1024 * 1024
+"""A file of tests is not larger; what is, is not read."""
 
 NO_FILES = "no test files were generated"
 
@@ -33,7 +36,7 @@ NOT_CHECKED = Checked({"": "the tests were not checked"})
 
 
 async def validate_generated_tests(
-    generated_files: Sequence[str],
+    generated_files: Iterable[str | Path],
     project_dir: str | Path,
     framework: Framework = "pytest",
     *,
@@ -43,7 +46,9 @@ async def validate_generated_tests(
 
     The files are relative to the project. `python` runs pytest: by default the project's own, else this one.
     """
-    return (await check_tests(generated_files, project_dir, framework, python=python)).as_validation()
+    return (
+        await check_tests([str(file) for file in generated_files], project_dir, framework, python=python)
+    ).as_validation()
 
 
 async def check_tests(
@@ -65,16 +70,26 @@ async def check_tests(
 
 def _content_problem(path: Path, framework: Framework) -> str | None:
     """What is wrong with a file as such. A Python file may say itself how it is encoded."""
-    if not path.is_file():
-        return "it is missing"
     try:
-        content = path.read_bytes()
-        text = content.decode("utf-8-sig", "strict" if framework == "vitest" else "replace")
-    except OSError as wrong:
-        return f"it cannot be read: {wrong.strerror}"
+        text = _content(path).decode("utf-8-sig", "strict" if framework == "vitest" else "replace")
+    except FileNotFoundError:
+        return "there is no such file"
     except UnicodeDecodeError:
-        return "it is not UTF-8"
-    return None if text.strip() else "it is empty"
+        return "is not UTF-8"
+    except (OSError, ValueError) as wrong:
+        return f"cannot be read: {(wrong.strerror if isinstance(wrong, OSError) else None) or wrong}"
+    return None if text.strip() else "is empty"
+
+
+def _content(path: Path) -> bytes:
+    """Raises OSError, also for what is no regular file; ValueError for what is no path."""
+    if path.exists() and not path.is_file():
+        raise OSError("it is no regular file")  # to open a pipe would wait for its writer
+    with path.open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise OSError(f"it is larger than {MAX_BYTES:,} bytes")
+    return content
 
 
 async def _check_pytest(files: Sequence[str], project_dir: str | Path, problems: Problems, python: str) -> Checked:
@@ -93,7 +108,7 @@ async def _check_pytest(files: Sequence[str], project_dir: str | Path, problems:
 async def _syntax(project_dir: str | Path, python: str, files: Sequence[str]) -> Problems:
     probed = await probe("survey", python, project_dir, files, seconds=SURVEY_SECONDS)
     if probed.report is None:  # the compiler itself may crash
-        return dict.fromkeys(files, f"it cannot be compiled ({probed.ran.ending})")
+        return dict.fromkeys(files, f"cannot be compiled ({probed.ran.ending})")
     return dict(probed.report["problems"])
 
 

@@ -62,6 +62,6 @@ async def _listed(project_dir: str | Path, vitest: Path, files: Sequence[str]) -
         ran = await attempt(argv, project_dir, seconds=COLLECT_SECONDS, variables={"CI": "1", "NO_COLOR": "1"})
         listed = report_in(report)
     if ran.exit_code != 0 or not isinstance(listed, list):
-        return dict.fromkeys(files, f"vitest cannot collect ({ran.ending})")
+        return dict.fromkeys(files, f"is not collected ({ran.ending})")
     found = {real_path(project_dir, str(each.get("file"))) for each in listed if isinstance(each, dict)}
     return {file: NOTHING for file in files if real_path(project_dir, file) not in found}

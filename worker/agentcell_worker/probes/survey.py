@@ -37,13 +37,13 @@ def syntax_problem(file: str) -> str | None:
         compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)
     except SyntaxError as wrong:
         where = "" if wrong.lineno is None else f" in line {wrong.lineno}"
-        return f"syntax error{where}: {wrong.msg}"
+        return f"has a syntax error{where}: {wrong.msg}"
     except (ValueError, OverflowError) as wrong:
-        return f"syntax error: {wrong}"
+        return f"has a syntax error: {wrong}"
     except (RecursionError, MemoryError):
-        return "it is nested too deep to be compiled"
+        return "is nested too deep to be compiled"
     except OSError as wrong:
-        return f"it cannot be read: {wrong.strerror}"
+        return f"cannot be read: {wrong.strerror}"
     return None
 
 
