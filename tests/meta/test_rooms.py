@@ -53,7 +53,8 @@ def test_the_protocol_needs_four_libraries(module: Module) -> None:
 
 def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    declared = {requirement.partition(">")[0].lower() for requirement in project["dependencies"]}
+    requirements = [*project["dependencies"], *project["optional-dependencies"]["testgen"]]
+    declared = {requirement.partition(">")[0].lower() for requirement in requirements}
     imported = set().union(*(roots(module) for module in MODULES)) - ROOMS.keys()
     owners = packages_distributions()
     distributions = {owners[name][0].lower() for name in imported}
