@@ -133,7 +133,7 @@ NO_CHECKPOINTS = {
     "checkpoint_info": {},
 }
 
-CASES: Iterable[Case] = (
+FLOWS: Iterable[Case] = (
     Case(
         run_documentation_generator_session,
         "documentation_generator",

@@ -5,7 +5,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.worker.flows import CASES, SESSION_ID, USAGE, Case, Model, answer, install
+from tests.worker.flows import FLOWS, SESSION_ID, USAGE, Case, Model, answer, install
 
 from agentcell_protocol.errors import Category, session_error
 from agentcell_protocol.result import SessionResult, Usage
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 SECONDS = 30
 
-each_flow = pytest.mark.parametrize("case", CASES, ids=lambda case: case.agent_type)
+each_flow = pytest.mark.parametrize("case", FLOWS, ids=lambda case: case.agent_type)
 
 
 @pytest.fixture
