@@ -122,7 +122,7 @@ def _members(front: str) -> tuple[dict[str, Any], list[str]]:
         if name in NOT_USED:
             unused.append(written)
         elif name not in MEMBERS:  # a `tools` that is misspelt must not leave the agent with all tools
-            raise DefinitionError(f"{written!r} is not a member of a definition", _suggestion(name))
+            raise DefinitionError(f"{written[:40]!r} is not a member of a definition", _suggestion(name))
         elif name in members:
             raise DefinitionError(f"{written} is there twice", "keep one")
         else:
