@@ -257,6 +257,17 @@ def test_a_broken_link_is_named_once_and_all_findings_come_in_order(tmp_path: Pa
         "<!--" * 100_000,
         "[a](" + "(" * 100_000,
         "<img x " * 50_000,
+        "[a](" + " " * 100_000 + "x",
+        "[a](" + "()" * 100_000 + " x",
+        "[a](b" + " " * 100_000 + "x",
+        "<a " + " " * 20_000 + "x",
+        "<img " + "src " * 50_000,
+        "[" * 100_000,
+        " " * 100_000 + "x",
+        "#" + " " * 100_000 + "#",
+        "- " + " " * 100_000 + "x",
+        "- " * 100_000,
+        ">" * 100_000,
     ],
 )
 def test_odd_text_is_read_in_a_moment(text: str) -> None:

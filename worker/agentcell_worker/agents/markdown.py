@@ -7,10 +7,13 @@ from functools import partial
 
 from agentcell_worker.agents.prompts import body_of
 
-LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d+[.)])(?:[ \t]|$)")
-FENCE = re.compile(rf"[ \t>]*(?:{LIST_ITEM.pattern})?[ \t]*(`{{3,}}(?=[^`]*$)|~{{3,}})")
+MARK = r"(?:[-*+]|\d+[.)])(?:[ \t]|$)"
+"""What a list item begins with."""
+
+LIST_ITEM = re.compile(rf"[ \t]*+{MARK}")
+FENCE = re.compile(rf"[ \t>]*+(?:{MARK})?[ \t]*+(`{{3,}}(?=[^`]*$)|~{{3,}})")
 OPEN_COMMENT = re.compile(r"[ \t]*<!--")
-HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(?![ \t#]*$)")
+HEADING = re.compile(r" {0,3}#{1,6}[ \t]++(?![ \t#]*$)")
 LINE_BELOW = re.compile(r" {0,3}(?:=+|-+)[ \t]*$")
 NO_PARAGRAPH = re.compile(
     rf"{LIST_ITEM.pattern}| {{4}}|\t| {{0,3}}(?:[>|]|#{{1,6}}(?:[ \t]|$)|(?:=+|-+|\*+|_+)[ \t]*$)"
@@ -20,11 +23,11 @@ NO_PARAGRAPH = re.compile(
 HTML_HEADING = re.compile(r"<h[1-6][\s>]", re.IGNORECASE)
 TICKS = re.compile(r"(`+)")
 
-TARGET = r"(<[^<>\n]*>|[^\s()<>]*(?:\([^\s()]*\)[^\s()]*)*)"
-TITLE = r"""(?:\s+(?:"[^"]*"|'[^']*'|\([^()]*\)))?"""
-INLINE = re.compile(rf"(?<!\\)\]\(\s*{TARGET}{TITLE}\s*\)")
+TARGET = r"(<[^<>\n]*>|[^\s()<>]*+(?:\([^\s()]*+\)[^\s()]*+)*+)"
+TITLE = r"""(?:\s++(?:"[^"]*"|'[^']*'|\([^()]*\)))?"""
+INLINE = re.compile(rf"(?<!\\)\]\(\s*+{TARGET}{TITLE}\s*+\)")
 DEFINITION = re.compile(r"^ {0,3}\[(?!\^)[^\[\]]+\]:\s*(<[^<>\n]*>|\S+)", re.MULTILINE)
-HTML_LINK = re.compile(r"""<(?:a|img)\s(?:[^<>]*?\s)?(?:href|src)\s*=\s*["']([^"'<>]*)["']""", re.IGNORECASE)
+HTML_LINK = re.compile(r"""<(?:a|img)\s(?:[^<>]*?\s)?(?:href|src)\s*+=\s*+["']([^"'<>]*)["']""", re.IGNORECASE)
 ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 
 
