@@ -14,7 +14,10 @@ COLLECT_SECONDS = 120.0
 CULPRIT_SECONDS = 300.0
 """For all tries with one file each; what was not reached by then is not blamed."""
 
-NOTHING = "has no tests"
+COLLECTED, NOTHING_COLLECTED = 0, 5
+"""Exit codes of pytest."""
+
+NO_TESTS = "has no tests"
 
 Problems = dict[str, str]
 """What is wrong, by file."""
@@ -40,27 +43,19 @@ def real_path(project_dir: str | Path, file: str) -> str:
     return str(Path(project_dir, file).resolve())
 
 
-async def pytest_problems(
-    files: Sequence[str], project_dir: str | Path, python: str, tools: frozenset[str]
-) -> Problems:
+async def pytest_problems(files: Sequence[str], project_dir: str | Path, python: str) -> Problems:
     """What keeps pytest from collecting the files, which are relative to the project."""
-    return await culprits(partial(_with_pytest, project_dir, python, pytest_options(tools)), files)
+    return await culprits(partial(_with_pytest, project_dir, python), files)
 
 
-def pytest_options(tools: frozenset[str]) -> list[str]:
-    """What keeps plugins that a project may have set up from starting processes and from measuring as well."""
-    return [*(["-n", "0"] if "xdist" in tools else []), *(["--no-cov"] if "pytest_cov" in tools else [])]
-
-
-async def _with_pytest(project_dir: str | Path, python: str, options: Sequence[str], files: Sequence[str]) -> Problems:
+async def _with_pytest(project_dir: str | Path, python: str, files: Sequence[str]) -> Problems:
     paths = {file: real_path(project_dir, file) for file in files}
-    arguments = [*options, *paths.values()]
-    probed = await probe("collect", python, project_dir, arguments, seconds=COLLECT_SECONDS)
+    arguments = ["collect", *paths.values()]
+    probed = await probe("tests", python, project_dir, arguments, seconds=COLLECT_SECONDS)
     if probed.report is None:
         return dict.fromkeys(files, f"is not collected: pytest came to no end ({probed.ran.ending})")
-    items, problems = probed.report["items"], probed.report["problems"]
+    exit_code, items, problems = (probed.report[name] for name in ("exit_code", "items", "problems"))
     found = {file: f"is not collected: {problems[path]}" for file, path in paths.items() if path in problems}
-    empty = {file: NOTHING for file, path in paths.items() if file not in found and not items.get(path)}
-    if probed.report["exit_code"] == 0 or found:
-        return {**empty, **found}
-    return empty or dict.fromkeys(files, f"is not collected ({probed.ran.ending})")
+    if exit_code in {COLLECTED, NOTHING_COLLECTED} or found:
+        return {file: NO_TESTS for file, path in paths.items() if not items.get(path)} | found
+    return dict.fromkeys(files, f"is not collected: pytest ended with exit code {exit_code} ({probed.ran.last_line})")

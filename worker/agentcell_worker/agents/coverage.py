@@ -7,7 +7,6 @@ from typing import Any
 
 from agentcell_worker.agents.analysis import is_test
 from agentcell_worker.agents.child import Ran
-from agentcell_worker.agents.collecting import pytest_options
 from agentcell_worker.agents.frameworks import TESTS
 from agentcell_worker.agents.interpreter import probe
 
@@ -60,10 +59,9 @@ def percent_problem(value: float) -> str | None:
     return None if 0 <= value <= 100 else f"{value:g} is no percentage"  # what is not a number is none either
 
 
-async def measure(project_dir: str | Path, python: str, tools: frozenset[str]) -> Coverage | str:
+async def measure(project_dir: str | Path, python: str) -> Coverage | str:
     """Run the project's tests; a text instead that says why their coverage could not be measured."""
-    arguments = [*pytest_options(tools), TESTS]
-    probed = await probe("measure", python, project_dir, arguments, seconds=MEASURE_SECONDS)
+    probed = await probe("tests", python, project_dir, ["measure", TESTS], seconds=MEASURE_SECONDS)
     if probed.report is None:
         return f"the tests came to no end that could be measured ({probed.ran.ending})"
     return _read(probed.report, probed.ran)

@@ -44,7 +44,7 @@ def _texts(content: object) -> Iterable[str]:
                 pass
 
 
-def test_files(files: Iterable[str], framework: Framework) -> list[str]:
+def only_tests(files: Iterable[str], framework: Framework) -> list[str]:
     """Those that are tests; for pytest only what lies in the project's directory of tests."""
     return [file for file in files if _is_test(PurePosixPath(file), framework)]
 

@@ -7,7 +7,7 @@ from typing import Any
 from agentcell_worker.agents.changes import Changes
 from agentcell_worker.agents.coverage import Coverage, measure
 from agentcell_worker.agents.flow import FlowError
-from agentcell_worker.agents.frameworks import TESTS, Framework, test_files
+from agentcell_worker.agents.frameworks import TESTS, Framework, only_tests
 from agentcell_worker.agents.interpreter import find_interpreter
 from agentcell_worker.agents.sessions import Sessions
 from agentcell_worker.agents.validation import NOT_CHECKED, Checked, check_tests
@@ -35,7 +35,7 @@ class GeneratedTests:
         """Find what was written, and check it. Raises FlowError when it cannot be used."""
         if self.framework == "pytest" and not (self.project / TESTS).is_dir():
             raise self._unusable(f"{TESTS}/ directory not found")
-        written = test_files(self.changes.files(), self.framework)
+        written = only_tests(self.changes.files(), self.framework)
         self.files = [file for file in written if file not in self.fixture_files]
         if not self.files:
             raise self._unusable("No test files generated")
@@ -58,7 +58,7 @@ class GeneratedTests:
             self._warn("tool_missing", f"coverage is not installed for {python}: it was not measured")
             return None
         with self.sessions.check("coverage"):
-            measured = await measure(self.project, python, self.checked.tools)
+            measured = await measure(self.project, python)
         if isinstance(measured, str):
             self._warn("coverage_failed", f"coverage was not measured: {measured}")
             return None

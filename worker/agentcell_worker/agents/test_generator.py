@@ -147,7 +147,7 @@ async def _improve(tests: GeneratedTests, agent: Agent, minimum_coverage: float 
     measured = await tests.measure()
     if measured is None or not measured.is_short_of(threshold := measured.threshold(minimum_coverage)):
         return
-    tests.before = measured
+    tests.before, tests.coverage = measured, None
     try:
         await agent.ask(improvement_message(measured, threshold))
     except FlowError as failed:

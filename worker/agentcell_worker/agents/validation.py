@@ -94,15 +94,23 @@ def _content(path: Path) -> bytes:
 
 async def _check_pytest(files: Sequence[str], project_dir: str | Path, problems: Problems, python: str) -> Checked:
     sources = [file for file in files if file not in problems]
-    tools = await tools_of(python, project_dir)
-    runs = isinstance(tools, frozenset)
-    compiles = partial(_syntax, project_dir, python if runs else sys.executable)
-    problems = {**problems, **(await culprits(compiles, sources) if sources else {})}
-    if not isinstance(tools, frozenset):
+    syntax, tools = await _survey(sources, project_dir, python)
+    problems = {**problems, **syntax}
+    if isinstance(tools, str):
         return Checked(problems, (f"{python} does not run ({tools}): only the syntax was checked",))
     if "pytest" not in tools:
         return Checked(problems, (f"pytest is not installed for {python}: only the syntax was checked",), tools)
-    return Checked(problems or await pytest_problems(sources, project_dir, python, tools), (), tools)
+    return Checked(problems or await pytest_problems(sources, project_dir, python), (), tools)
+
+
+async def _survey(files: Sequence[str], project_dir: str | Path, python: str) -> tuple[Problems, frozenset[str] | str]:
+    """What is wrong with the syntax of the files, and what the interpreter has, or why it does not run."""
+    probed = await probe("survey", python, project_dir, files, seconds=SURVEY_SECONDS)
+    if probed.report is not None:
+        return probed.report["problems"], frozenset(probed.report["tools"])
+    tools = await tools_of(python, project_dir)
+    compiles = partial(_syntax, project_dir, sys.executable if isinstance(tools, str) else python)
+    return await culprits(compiles, files) if files else {}, tools
 
 
 async def _syntax(project_dir: str | Path, python: str, files: Sequence[str]) -> Problems:

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from agentcell_worker.agents.collecting import COLLECT_SECONDS, NOTHING, Problems, culprits, real_path
+from agentcell_worker.agents.collecting import COLLECT_SECONDS, NO_TESTS, Problems, culprits, real_path
 from agentcell_worker.agents.interpreter import CANNOT_RUN, attempt, report_in
 
 TYPES_SECONDS = 300.0
@@ -64,4 +64,4 @@ async def _listed(project_dir: str | Path, vitest: Path, files: Sequence[str]) -
     if ran.exit_code != 0 or not isinstance(listed, list):
         return dict.fromkeys(files, f"is not collected ({ran.ending})")
     found = {real_path(project_dir, str(each.get("file"))) for each in listed if isinstance(each, dict)}
-    return {file: NOTHING for file in files if real_path(project_dir, file) not in found}
+    return {file: NO_TESTS for file in files if real_path(project_dir, file) not in found}

@@ -11,7 +11,7 @@ import sys
 import warnings
 from pathlib import Path
 
-TOOLS = ("pytest", "coverage", "xdist", "pytest_cov")
+TOOLS = ("pytest", "coverage")
 
 
 def main(scratch: str, *files: str) -> None:
