@@ -1,19 +1,23 @@
 """A model for flows: clients that only count, and sessions that answer as a test says."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 import pytest
+from tests.worker.node_tools import install_node_tools, put
 
 from agentcell_protocol.request import parse_request
 from agentcell_worker import client, session
 from agentcell_worker.agents.base import role_prompt
 from agentcell_worker.agents.documentation_generator import run_documentation_generator_session
+from agentcell_worker.agents.fixture_generator import generate_fixtures
+from agentcell_worker.agents.frameworks import NEW_FILES
 from agentcell_worker.agents.job import Job
 from agentcell_worker.agents.migration_assistant import run_migration_assistant
 from agentcell_worker.agents.registry import agent_named
+from agentcell_worker.agents.test_generator import run_test_generator_session
 from agentcell_worker.report import Report
 from agentcell_worker.trace import Trace
 
@@ -90,6 +94,7 @@ def answer(status: str = "complete", response: str = "Done.", **members: Any) ->
 
 def install(patch: pytest.MonkeyPatch, model: Model) -> Model:
     """Puts the model where flows look for clients and sessions."""
+    patch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # that of a flow's own check comes up in half the time
     patch.setattr(client, "create_client", model.create_client)
     patch.setattr(session, "run_agent_session", model.run_agent_session)
     return model
@@ -100,7 +105,8 @@ class Case:
     """One flow, as it runs in one session when `work` has made what its agent should.
 
     `context` are its own parameters, `carried` is what the message has of them, `fields` fill its role prompt beside
-    the directories, `empty` is the shape of its failure, `product` what it gives when it succeeds.
+    the directories, `empty` is the shape of its failure, `product` what it gives when it succeeds, `checks` what it
+    does itself.
     """
 
     function: Callable[..., Awaitable[Product]]
@@ -111,6 +117,7 @@ class Case:
     product: Product
     fields: Mapping[str, object] = field(default_factory=dict)
     work: Callable[[Path], object] = lambda _: None
+    checks: Sequence[str] = ("validate",)
 
     def role(self, project: Path, spec: Path | None) -> str:
         """The role prompt, filled."""
@@ -132,6 +139,16 @@ NO_CHECKPOINTS = {
     "issues": [".migration-checkpoints: there is no such directory"],
     "checkpoint_info": {},
 }
+
+IT = 'import { it } from "vitest"\nit("works", () => {})\n'
+
+
+def write_tests(project: Path) -> None:
+    """What an agent for vitest writes, and what one for pytest does."""
+    install_node_tools(project, tsc="exit 0")
+    put(project, "src/made.test.ts", IT)
+    put(project, "tests/test_made.py", "def test_made():\n    assert True\n")
+
 
 FLOWS: Iterable[Case] = (
     Case(
@@ -165,5 +182,55 @@ FLOWS: Iterable[Case] = (
             "validation": NO_CHECKPOINTS,
         },
         work=lambda project: (project / "migration_plan.md").write_text("# Plan"),
+    ),
+    Case(
+        run_test_generator_session,
+        "test_generator",
+        context={"analysis_results": {"components": ["größe"]}, "generate_fixtures_first": False},
+        carried='```json\n{"components":["größe"]}\n```',
+        empty={
+            "generated_files": [],
+            "framework": "",
+            "coverage_analyzed": False,
+            "coverage_percent": None,
+            "coverage_percent_before": None,
+            "coverage_gaps": 0,
+            "gaps": [],
+            "improved": False,
+            "fixture_files": [],
+            "validation": {"valid": False, "issues": [], "warnings": []},
+        },
+        product={
+            "generated_files": ["src/made.test.ts"],
+            "success": True,
+            "error": None,
+            "framework": "vitest",
+            "coverage_analyzed": False,
+            "coverage_percent": None,
+            "coverage_percent_before": None,
+            "coverage_gaps": 0,
+            "gaps": [],
+            "improved": False,
+            "fixture_files": [],
+            "validation": {"valid": True, "issues": [], "warnings": []},
+        },
+        fields={"framework": "vitest", "test_files": NEW_FILES["vitest"]},
+        work=write_tests,
+        checks=("types", "validate"),
+    ),
+    Case(
+        generate_fixtures,
+        "fixture_generator",
+        context={"analysis_results": {"classes": ["größe"]}},
+        carried='```json\n{"classes":["größe"]}\n```',
+        empty={"generated_files": [], "framework": ""},
+        product={
+            "generated_files": ["tests/conftest.py"],
+            "success": True,
+            "error": None,
+            "framework": "pytest-fixtures",
+        },
+        work=lambda project: put(project, "tests/conftest.py", "import pytest\n"),
+        checks=(),
     ),
 )

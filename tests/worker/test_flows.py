@@ -196,7 +196,8 @@ async def test_the_shape_of_a_failure_is_each_callers_own(
     for value in first.values():
         if isinstance(value, list):
             value.append("spoiled")
-    first["validation"]["issues"].append("spoiled")
+    if "validation" in first:
+        first["validation"]["issues"].append("spoiled")
     assert await call(case, project, None) == case.failure("no")
 
 
@@ -246,7 +247,7 @@ async def test_a_worker_puts_the_product_into_its_result(
     assert [event["type"] for event in events].count("outcome") == 1
     assert events[-1] == {"type": "outcome", "result": result.to_message(hosted=False)}
     checks = [(event["name"], event["state"]) for event in events if event["type"] == "check"]
-    assert checks[-2:] == [("validate", "started"), ("validate", "ended")]
+    assert checks == [(name, state) for name in case.checks for state in ("started", "ended")]
 
 
 @each_flow

@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 from tests.worker.flows import Model, answer, install
+from tests.worker.node_tools import install_node_tools, put
 
 from agentcell_protocol.errors import Category, RequestError, session_error
 from agentcell_protocol.request import parse_request
@@ -63,12 +64,6 @@ def project(tmp_path: Path) -> Path:
     folder = tmp_path / "a project"
     put(folder, "shop.py", SHOP)
     return folder
-
-
-def put(project: Path, name: str, content: str | bytes) -> None:
-    path = project / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def writing(patch: pytest.MonkeyPatch, project: Path, *sessions: dict[str, str], answers: Any = None) -> Model:
@@ -543,30 +538,6 @@ def test_the_worst_of_many_gaps_are_listed() -> None:
     lines = [line for line in message.splitlines() if line.startswith("- ")]
     assert lines[0] == "- f089.py: 1-2, 4 (1 % covered)"
     assert (len(lines), lines[-1]) == (201, "- and 50 more files with smaller gaps")
-
-
-VITEST = """\
-#!{python}
-import json, pathlib, sys
-report = next(each[7:] for each in sys.argv if each.startswith("--json="))
-files = [pathlib.Path(each).resolve() for each in sys.argv[3:]]
-if any("broken" in file.read_text() for file in files):
-    sys.exit("no")
-found = [{{"name": "it", "file": str(file)}} for file in files if "it(" in file.read_text()]
-pathlib.Path(report).write_text(json.dumps(found))
-"""
-
-
-def install_node_tools(project: Path, *, tsc: str | None = None, version: str | None = "4.1.0") -> None:
-    """Tools of the project's own, as far as the flow uses them: `tsc` is a shell script."""
-    tools = project / "node_modules" / ".bin"
-    scripts = {"tsc": tsc and f"#!/bin/sh\n{tsc}\n", "vitest": version and VITEST.format(python=sys.executable)}
-    for name, content in scripts.items():
-        if content:
-            put(tools, name, content)
-            (tools / name).chmod(stat.S_IRWXU)
-    put(project, "node_modules/vitest/package.json", f'{{"version": "{version}"}}')
-    put(project, "tsconfig.json", "{}")
 
 
 COMPONENTS = {"components": [{"name": "Cart", "file": "src/Cart.tsx"}]}
