@@ -1,0 +1,175 @@
+"""Tests written into a scratch repository by an agent on the real CLI, through `agentcell-worker`."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentcell.offline import offline_environment, offline_model
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+BOUND_SECONDS = 240
+"""For three sessions and two rounds of checks, which take some fifteen seconds on an idle machine."""
+
+GUARD = Path(sys.executable).with_name("agentcell-worker")
+
+SHOP = """\
+def add(a, b):
+    return a + b
+
+
+def take(a, b):
+    if a < b:
+        raise ValueError("too little")
+    return a - b
+"""
+
+CONFTEST = """\
+import os
+import pathlib
+
+import pytest
+
+pathlib.Path({record!r}).write_text("\\n".join(os.environ))
+
+
+@pytest.fixture
+def pair():
+    return 3, 2
+"""
+
+ADDS = "from shop import add\n\n\ndef test_adds(pair):\n    assert add(*pair) == 5\n"
+
+TAKES = """\
+import pytest
+from shop import take
+
+
+def test_takes(pair):
+    assert take(*pair) == 1
+
+
+def test_takes_no_more_than_there_is():
+    with pytest.raises(ValueError, match="too little"):
+        take(1, 2)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A repository with code and no tests."""
+    folder = tmp_path / "a project"
+    folder.mkdir()
+    (folder / "shop.py").write_text(SHOP)
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "GIT_CONFIG_GLOBAL": os.devnull}
+    identity = ["-c", "user.name=A. Tester", "-c", "user.email=tester@example.org"]
+    for arguments in (["init", "--quiet"], ["add", "."], [*identity, "commit", "--quiet", "--message", "Begin"]):
+        subprocess.run(["git", *arguments], cwd=folder, env=environment, timeout=BOUND_SECONDS, check=True)
+    return folder
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> str:
+    """The interpreter of these tests, whose pytest comes up without the plugins that are installed for them."""
+    path = tmp_path / "python"
+    path.write_text(f'#!/bin/sh\nPYTEST_DISABLE_PLUGIN_AUTOLOAD=1 exec "{sys.executable}" "$@"\n')
+    path.chmod(stat.S_IRWXU)
+    return str(path)
+
+
+def writes(**files: str) -> list[dict[str, Any]]:
+    """The turns of a session that writes these files below tests/."""
+    calls = [
+        {"name": "Write", "input": {"file_path": f"tests/{name}.py", "content": text}} for name, text in files.items()
+    ]
+    return [{"tools": calls}, {"text": "Done."}]
+
+
+def serve(home: Path, *sessions: list[dict[str, Any]], **members: Any) -> tuple[int, list[dict[str, Any]], list[str]]:
+    """The exit code, the lines that `agentcell-worker` gives, and what each session was asked."""
+    script = [{"session": number, "turns": turns} for number, turns in enumerate(sessions, 1)]
+    request = {"session_name": "a", "agent_type": "test_generator", "events": "summary", **members}
+    with offline_model({"sessions": script}) as endpoint:
+        ended = subprocess.run(
+            [GUARD],
+            input=json.dumps(request).encode() + b"\n",
+            env=offline_environment(endpoint, home),
+            cwd=home,
+            capture_output=True,
+            timeout=BOUND_SECONDS,
+            check=False,
+        )
+        prompts = {asked.session_id: asked.prompt for asked in endpoint.requests[::-1] if asked.kind == "turn"}
+    return ended.returncode, [json.loads(line) for line in ended.stdout.splitlines()], list(prompts.values())[::-1]
+
+
+def test_tests_are_written_checked_measured_and_improved(tmp_path: Path, project: Path, python: str) -> None:
+    record = tmp_path / "environment.txt"
+    exit_code, lines, prompts = serve(
+        tmp_path,
+        writes(conftest=CONFTEST.format(record=str(record))),
+        writes(test_add=ADDS),
+        writes(test_take=TAKES),
+        project_dir=str(project),
+        context={"python": python, "minimum_coverage": 90},
+    )
+    result = lines[-1]
+    ids = [line["session_id"] for line in lines if line["type"] == "session_started"]
+    assert (exit_code, result["status"], result["error"], result["warnings"]) == (0, "complete", None, [])
+    assert result["flow"] == {
+        "generated_files": ["tests/test_add.py", "tests/test_take.py"],
+        "success": True,
+        "error": None,
+        "framework": "pytest",
+        "coverage_analyzed": True,
+        "coverage_percent": 100.0,
+        "coverage_percent_before": 50.0,
+        "coverage_gaps": 0,
+        "gaps": [],
+        "improved": True,
+        "fixture_files": ["tests/conftest.py"],
+        "validation": {"valid": True, "issues": [], "warnings": []},
+        "session_ids": ids,
+    }
+    assert (len(set(ids)), result["session_id"], result["num_turns"]) == (3, ids[1], 6)
+    roles = [prompt.splitlines()[2].partition(" for ")[0] for prompt in prompts]
+    assert roles == ["You write pytest fixtures", "You write tests", "You write tests"]
+    assert "- shop.py: 6-8 (50 % covered)\n" in prompts[2]
+    checks = [line["name"] for line in lines if line["type"] == "check" and line["state"] == "ended"]
+    assert checks == ["analyse", "validate", "coverage", "validate", "coverage"]
+    variables = record.read_text().split()
+    assert "AGENTCELL_CELL" in variables
+    assert [name for name in variables if name.startswith(("ANTHROPIC", "CLAUDE"))] == []
+    left = sorted(path.relative_to(project).as_posix() for path in project.rglob("*") if ".git" not in path.parts)
+    assert left == ["shop.py", "tests", "tests/conftest.py", "tests/test_add.py", "tests/test_take.py"]
+
+
+def test_tests_that_cannot_be_used_are_no_success(tmp_path: Path, project: Path, python: str) -> None:
+    exit_code, lines, _ = serve(
+        tmp_path,
+        writes(test_add=ADDS.replace("shop", "market")),
+        project_dir=str(project),
+        context={"python": python, "generate_fixtures_first": False},
+    )
+    result = lines[-1]
+    issue = "tests/test_add.py: is not collected: ModuleNotFoundError: No module named 'market'"
+    assert (exit_code, result["status"], result["error"]["category"]) == (1, "error", "deliverable")
+    assert result["error"]["partial_response"] == "Done."
+    assert (result["flow"]["error"], result["flow"]["generated_files"]) == (
+        "Test validation failed",
+        ["tests/test_add.py"],
+    )
+    assert result["flow"]["validation"] == {"valid": False, "issues": [issue], "warnings": []}
+
+
+def test_an_interpreter_that_is_not_there_is_a_bad_request(tmp_path: Path, project: Path) -> None:
+    context = {"python": str(tmp_path / "nothing")}
+    exit_code, lines, prompts = serve(tmp_path, project_dir=str(project), context=context)
+    assert (exit_code, lines[-1]["error"]["category"], prompts) == (2, "bad_request", [])
+    assert lines[-1]["error"]["details"]["member"] == "context.python"
