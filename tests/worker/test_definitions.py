@@ -13,7 +13,6 @@ from agentcell_protocol.errors import RequestError
 from agentcell_protocol.request import parse_request
 from agentcell_protocol.result import Notice
 from agentcell_worker import preflight
-from agentcell_worker.agents import prompts
 from agentcell_worker.agents.definition import FORM, MAX_BYTES, MEMBERS
 from agentcell_worker.agents.definitions import Definitions, Problem, read_definitions
 from agentcell_worker.agents.registry import AGENT_CONFIGS, BUILD_TOOLS, AgentType
@@ -72,14 +71,14 @@ def test_a_definition_has_all_that_a_type_has(tmp_path: Path) -> None:
         disallowed_tools=("WebFetch", "Bash(rm:*)"),
         permission_mode="plan",
         model="opus",
-        prompt=tmp_path / "one.md",
+        role="You review.",
+        source=tmp_path / "one.md",
     )
-    assert prompts.load(tmp_path / "one.md") == "You review."
 
 
 def test_a_name_is_enough(tmp_path: Path) -> None:
     content = definition("name: reviewer")
-    assert the_one(tmp_path, content) == AgentType("reviewer", "coding", prompt=tmp_path / "one.md")
+    assert the_one(tmp_path, content) == AgentType("reviewer", "coding", role="You review.", source=tmp_path / "one.md")
 
 
 def test_the_built_in_types_come_first_and_the_files_in_their_order(tmp_path: Path) -> None:
@@ -171,8 +170,7 @@ def test_a_description_may_be_any_text(tmp_path: Path, lines: list[str], descrip
 def test_the_file_may_come_from_any_editor(tmp_path: Path, content: str) -> None:
     agent = the_one(tmp_path, content)
     assert (agent.name, agent.tools) == ("reviewer", ("Read",))
-    assert agent.prompt is not None
-    assert prompts.load(agent.prompt).startswith("You review.")
+    assert (agent.role or "").startswith("You review.")
 
 
 STRING = "give a string"

@@ -46,7 +46,7 @@ def _described(agent: AgentType) -> dict[str, Any]:
         "model": agent.model,
         "context": {name: KINDS[kind] for name, kind in agent.context.items()},
         "needs_message": agent.needs_message,
-        "source": "built-in" if agent.name in AGENT_CONFIGS else str(agent.prompt),
+        "source": "built-in" if agent.source is None else str(agent.source),
     }
 
 

@@ -3,7 +3,6 @@
 from functools import partial
 
 from agentcell_protocol.result import SessionResult
-from agentcell_worker.agents import prompts
 from agentcell_worker.agents.exchange import Ended, exchange
 from agentcell_worker.agents.job import Job
 from agentcell_worker.client import create_client
@@ -13,8 +12,7 @@ from agentcell_worker.options import client_arguments
 async def run(job: Job) -> SessionResult:
     """Hand the caller's message to the model, led by the role prompt if there is one."""
     request, agent = job.request, job.agent
-    role = request.system_prompt or (agent.prompt and prompts.load(agent.prompt))
-    message = "\n\n".join(part for part in (role, request.starting_message) if part)
+    message = "\n\n".join(part for part in (request.system_prompt or agent.role, request.starting_message) if part)
     client = create_client(**{**client_arguments(request), "agent_type": agent}, drain_seconds=job.drain_seconds)
     ended = await exchange(
         client,

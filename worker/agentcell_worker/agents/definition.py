@@ -11,12 +11,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from agentcell_protocol.codec import kind
 from agentcell_protocol.members import Name, PermissionMode
-from agentcell_worker.agents import prompts
-from agentcell_worker.agents.front_matter import FrontMatterError, members_of
+from agentcell_worker.agents.front_matter import FrontMatterError, members_of, parted
 from agentcell_worker.agents.registry import AGENT_CONFIGS, BUILD_TOOLS, AgentType
 
 MAX_BYTES = 262_144
 """In the largest definition: a role prompt of more than 60,000 tokens is another file by mistake."""
+
+BOM = "\ufeff"
 
 MEMBERS = ("name", "description", "tools", "disallowedTools", "model", "permissionMode")
 
@@ -71,10 +72,10 @@ class DefinitionError(ValueError):
 
 def defined_in(file: Path) -> tuple[AgentType, list[str]]:
     """The type that a file defines, and the members of the file that mean nothing here. Raises DefinitionError."""
-    front, body = prompts.parted(_text(file))
+    front, body = parted(_text(file))
     if front is None:
         raise DefinitionError("it has no front matter", FORM)
-    if not body.strip():
+    if not (role := body.strip()):
         raise DefinitionError("it has no role prompt", "write what the agent is to be and do below the front matter")
     members, unused = _members(front)
     model = _string(members, "model")
@@ -86,7 +87,8 @@ def defined_in(file: Path) -> tuple[AgentType, list[str]]:
         disallowed_tools=_tools(members, "disallowedTools"),
         permission_mode=_permission_mode(members),
         model=None if model in {"", "inherit"} else model,
-        prompt=file,
+        role=role,
+        source=file,
     )
     return agent, unused
 
@@ -104,7 +106,7 @@ def _text(file: Path) -> str:
     if len(data) > MAX_BYTES:
         raise DefinitionError(f"it has more than {MAX_BYTES:,} bytes", "shorten it, or move it elsewhere")
     try:
-        return data.decode().removeprefix(prompts.BOM)
+        return data.decode().removeprefix(BOM)
     except UnicodeDecodeError as broken:
         raise DefinitionError(f"it is not UTF-8 from byte {broken.start} on", "save it as UTF-8") from None
 

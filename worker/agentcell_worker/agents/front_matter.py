@@ -6,6 +6,8 @@ from typing import Any
 
 import yaml
 
+RULER = "---"
+
 Members = list[tuple[str, Any]]
 """Names and values in their order; a value is a string, or a list or an object of such."""
 
@@ -23,16 +25,24 @@ class FrontMatterError(ValueError):
         super().__init__(reason)
 
 
+def parted(text: str) -> tuple[str | None, str]:
+    """The front matter and what follows it; None without any."""
+    lines = text.splitlines(keepends=True)
+    if not lines or lines[0].rstrip() != RULER:
+        return None, text
+    for number, line in enumerate(lines[1:], 1):
+        if line.rstrip() == RULER:
+            return "".join(lines[1:number]), "".join(lines[number + 1 :])
+    return None, text
+
+
 def members_of(text: str, known: Collection[str]) -> Members:
     """The members of front matter; what YAML takes for something else than text is text, too.
 
-    Descriptions in the wild are full of colons and tags: when the whole is no YAML each member is read by itself,
-    and one that is none is what stands there, unless that might hide a `known` member. Raises FrontMatterError.
+    Descriptions in the wild are full of colons and tags: each member is read by itself, and what is no YAML is what
+    stands there, unless that might hide a `known` member. Raises FrontMatterError.
     """
-    try:
-        return _read(text)
-    except (yaml.YAMLError, RecursionError):
-        return [member for lines in _parts(text) for member in _read_leniently(lines, known)]
+    return [member for lines in _parts(text) for member in _read_leniently(lines, known)]
 
 
 def _read(text: str) -> Members:
@@ -40,8 +50,6 @@ def _read(text: str) -> Members:
     loader = yaml.BaseLoader(text)
     try:
         node = loader.get_single_node()
-        if node is None:
-            return []
         if not isinstance(node, yaml.MappingNode) or not all(isinstance(key, yaml.ScalarNode) for key, _ in node.value):
             raise FrontMatterError(*NO_MEMBER)
         # as pairs: a dict would hide that a name is there twice

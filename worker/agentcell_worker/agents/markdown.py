@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from agentcell_worker.agents.prompts import body_of
+from agentcell_worker.agents.front_matter import parted
 
 MARK = r"(?:[-*+]|\d+[.)])(?:[ \t]|$)"
 """What a list item begins with."""
@@ -54,7 +54,7 @@ def _prose(text: str) -> Iterator[str]:
     """The lines of the text; empty ones in place of comments and blocks of code, front matter left out."""
     until: Callable[[str], bool] | None = None
     above, is_in_list = "", False
-    for line in body_of(text).splitlines():
+    for line in parted(text)[1].splitlines():
         above, is_before = _without_comments(line).rstrip(), bool(above)
         if until is not None:
             until, above = (None if until(line) else until), ""

@@ -33,9 +33,10 @@ PROMPTS = Path(__file__).parent.parent / "prompts"
 class AgentType:
     """What a type brings to a session where the request leaves it open.
 
-    `tools` is what exists and what needs no permission, `prompt` the Markdown file of the role prompt, `flow` the
-    module whose `run` drives the session, `context` that flow's own parameters and their types. A type that
-    `needs_message` does nothing without the caller's.
+    `tools` is what exists and what needs no permission, `flow` the module whose `run` drives the session, `context`
+    that flow's own parameters and their types. The role prompt is `role`, as it stands, or the Markdown file
+    `prompt`, whose fields the flow fills in. A type that `needs_message` does nothing without the caller's. `source`
+    is the file that defines one of the user's.
     """
 
     name: str
@@ -47,10 +48,12 @@ class AgentType:
     mcp_servers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     model: str | None = None
     max_thinking_tokens: int | None = None
+    role: str | None = None
     prompt: Path | None = None
     flow: str = CONVERSATION
     needs_message: bool = True
     context: Mapping[str, type] = field(default_factory=dict)
+    source: Path | None = None
 
     def load(self) -> "Callable[[Job], Awaitable[SessionResult]]":
         """The flow's `run`; imports the SDK."""
