@@ -1,5 +1,6 @@
 """Who may import whom: worker → protocol ← host, and the SDK in three files only."""
 
+import ast
 import sys
 import tomllib
 from importlib.metadata import packages_distributions
@@ -44,6 +45,12 @@ def test_only_the_session_talks_to_the_client(module: Module) -> None:
     text = module.path.read_text("utf-8")
     talks = ".query(" in text or "receive_response" in text
     assert talks == (module.name == "agentcell_worker.session")
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if ".probes." in m.name], ids=lambda m: m.name)
+def test_what_a_projects_own_interpreter_runs_needs_nothing_of_ours_and_no_new_python(module: Module) -> None:
+    assert roots(module) <= {"coverage", "pytest"}
+    ast.parse(module.path.read_text("utf-8"), feature_version=(3, 9))
 
 
 @pytest.mark.parametrize("module", [m for m in MODULES if m.package == "agentcell_protocol"], ids=lambda m: m.name)

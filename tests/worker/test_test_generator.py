@@ -353,6 +353,27 @@ async def test_the_projects_own_settings_of_coverage_count(project: Path, monkey
     assert "37.5 % of the code; 40 % are asked for" in model.messages[1]
 
 
+async def test_a_test_that_was_broken_before_hides_no_coverage(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(project, "tests/test_a_broken_one.py", "import nothing_of_that_name\n")
+    writing(monkeypatch, project, {FIRST: ADDS})
+    product = await generate(project, minimum_coverage=10)
+    found = shown(product, "success", "generated_files", "coverage_percent")
+    assert found == (True, [FIRST], 50.0)
+    assert product["validation"]["warnings"] == ["not all tests of the project pass"]
+
+
+@pytest.mark.slow
+async def test_what_a_project_has_set_up_for_pytest_is_no_hindrance(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(project, "pytest.ini", "[pytest]\naddopts = -p xdist.plugin -n 2 -x --lf --strict-markers --strict-config\n")
+    put(project, "tests/test_a_failing_one.py", "def test_fails():\n    assert False\n")
+    writing(monkeypatch, project, {FIRST: ADDS})
+    product = await generate(project, minimum_coverage=10)
+    assert shown(product, "success", "coverage_percent") == (True, 50.0)
+    assert names_in(project) == ["pytest.ini", "shop.py", "test_a_failing_one.py", "test_add.py", "tests"]
+
+
 @pytest.mark.slow
 async def test_a_file_below_half_of_the_threshold_is_improved(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(

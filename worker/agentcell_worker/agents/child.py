@@ -31,6 +31,9 @@ TERM_SECONDS = 1.0
 TAIL_BYTES = 16 * 1024
 """Of the output: what a tool says last is the reason it ended."""
 
+LINE_CHARACTERS = 500
+"""Of a line that is shown to people."""
+
 OUTPUT_BYTES = 16 * 1024 * 1024
 """On disk; a child that writes more has its earlier output dropped."""
 
@@ -48,7 +51,8 @@ class Ran:
     @property
     def last_line(self) -> str:
         """The last thing it said, for people."""
-        return next((line.strip() for line in reversed(self.output.splitlines()) if line.strip()), "")
+        lines = (line.strip() for line in reversed(self.output.splitlines()))
+        return next((line[:LINE_CHARACTERS] for line in lines if line), "")
 
     @property
     def ending(self) -> str:

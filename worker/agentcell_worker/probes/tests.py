@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 OPTIONS = {"numprocesses": ("-n", "0"), "no_cov": ("--no-cov",)}
 """Against plugins that a project may have set up: what they start is not seen from here, and two cannot measure."""
 
+ALL = ("--maxfail=0", "--continue-on-collection-errors")
+"""What is wrong in one place hides nothing in another."""
+
+MAX_REASON = 500
+"""Characters; a reason is a line for people."""
+
 SOURCES = ("src", "lib")
 """Directories that are no packages but hold some: coverage looks for files nobody imported in packages only."""
 
@@ -53,7 +59,8 @@ class Listener:
         """Something could not be collected."""
         if isinstance(node, pytest.Collector):
             lines = [line.strip() for line in str(report.longrepr).splitlines() if line.strip()]
-            self.problems[place_of(node)] = lines[-1].removeprefix("E ").strip() if lines else "no reason was given"
+            reason = lines[-1].removeprefix("E ").strip() if lines else "no reason was given"
+            self.problems[place_of(node)] = reason[:MAX_REASON]
 
 
 def place_of(node: Any) -> str:
@@ -66,12 +73,12 @@ def main(scratch: str, task: str, *files: str) -> None:
     sys.path[0] = str(Path.cwd())
     listener = Listener()
     measured: dict[str, object] = {}
-    cache = ("-o", f"cache_dir={Path(scratch, 'cache')}")
+    options = ("-q", *ALL, "-o", f"cache_dir={Path(scratch, 'cache')}")
     if task == "collect":
-        exit_code = pytest.main(["--collect-only", "-q", *cache, *files], plugins=[listener])
+        exit_code = pytest.main(["--collect-only", *options, *files], plugins=[listener])
     else:
         with measuring(Path(scratch), measured):
-            exit_code = pytest.main(["-q", *cache, *files], plugins=[listener])
+            exit_code = pytest.main([*options, *files], plugins=[listener])
     found = {"exit_code": int(exit_code), "items": listener.items, "problems": listener.problems, **measured}
     Path(scratch, "report.json").write_text(json.dumps(found), "utf-8")
 
