@@ -10,7 +10,7 @@ from agentcell_worker.agents.flow import FlowError
 from agentcell_worker.agents.frameworks import TESTS, Framework, only_tests
 from agentcell_worker.agents.interpreter import find_interpreter
 from agentcell_worker.agents.sessions import Sessions
-from agentcell_worker.agents.validation import NOT_CHECKED, Checked, check_tests
+from agentcell_worker.agents.validation import Checked, check_tests
 from agentcell_worker.agents.vitest import Types
 
 
@@ -26,7 +26,7 @@ class GeneratedTests:
     fixture_files: list[str] = field(default_factory=list)
     types_before: Types = "sound"
     files: list[str] = field(default_factory=list)
-    checked: Checked = NOT_CHECKED
+    checked: Checked | None = None
     coverage: Coverage | None = None
     before: Coverage | None = None
     _told: set[tuple[str, str]] = field(default_factory=set)
@@ -51,10 +51,11 @@ class GeneratedTests:
     async def measure(self) -> Coverage | None:
         """Measure what all tests of the project cover; None when that cannot be done."""
         self.coverage = None
-        if self.framework != "pytest" or "pytest" not in self.checked.tools:
+        tools = self.checked.tools if self.checked else frozenset()
+        if self.framework != "pytest" or "pytest" not in tools:
             return None
         python = find_interpreter(self.python, self.project)
-        if "coverage" not in self.checked.tools:
+        if "coverage" not in tools:
             self._warn("tool_missing", f"coverage is not installed for {python}: it was not measured")
             return None
         with self.sessions.check("coverage"):
@@ -71,7 +72,7 @@ class GeneratedTests:
         """As a flow reports it."""
         coverage, before = self.coverage, self.before
         gaps = [gap.as_dict() for gap in coverage.gaps] if coverage else []
-        validation = self.checked.as_validation()
+        validation = self.checked.as_validation() if self.checked else {"valid": False, "issues": []}
         return {
             "generated_files": self.files,
             "framework": self.framework,

@@ -32,9 +32,6 @@ class Checked:
         return {"valid": not issues, "issues": issues, "warnings": list(self.warnings)}
 
 
-NOT_CHECKED = Checked({"": "the tests were not checked"})
-
-
 async def validate_generated_tests(
     generated_files: Iterable[str | Path],
     project_dir: str | Path,
