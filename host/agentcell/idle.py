@@ -1,4 +1,4 @@
-"""Telling silence from work: a session is idle when nothing is heard of it and no tool or check of it runs."""
+"""Telling silence from work: a session is idle when nothing is heard of it and no tool of it runs."""
 
 from collections.abc import Mapping
 from math import inf
@@ -10,16 +10,16 @@ import anyio
 class Silence:
     """Hears a session's events; `ends_at` is when its silence will have lasted `seconds`, if it goes on.
 
-    Nothing is silence before the session has started or after its outcome is known, nor while its listener takes
-    its time: `suspend` before that, `hear` after. A wait that the session announced, before it asks the API again,
-    is none either.
+    Nothing is silence before a session has started or after it has ended, nor while its listener takes its time:
+    `suspend` before that, `hear` after. A wait that the session announced, before it asks the API again, is none
+    either.
     """
 
     def __init__(self, seconds: float) -> None:
         self.ends_at = inf
         self._seconds = seconds
-        self._running: set[tuple[str, str]] = set()
-        self._has_started = False
+        self._running: set[str] = set()
+        self._is_under_way = False
 
     def suspend(self) -> None:
         """No silence until the next event."""
@@ -30,26 +30,18 @@ class Silence:
         kind, announced = event.get("type"), 0.0
         match kind:
             case "session_started":
-                self._has_started = True
+                self._is_under_way = True
                 self._running.clear()  # a tool that a flow's session before this one has left behind says no more
-            case "outcome":
-                self._has_started = False
+            case "session_ended" | "outcome":
+                self._is_under_way = False
             case "tool_use":
-                self._running.add(("tool", str(event.get("id"))))
+                self._running.add(str(event.get("id")))
             case "tool_result":
-                self._running.discard(("tool", str(event.get("id"))))
-            case "check":
-                self._mind_check(str(event.get("name")), event.get("state"))
+                self._running.discard(str(event.get("id")))
             case "api_retry":
                 announced = _seconds(event.get("delay_s"))
-        is_expected = not self._has_started or self._running
+        is_expected = not self._is_under_way or self._running
         self.ends_at = inf if is_expected else now + announced + self._seconds
-
-    def _mind_check(self, name: str, state: object) -> None:
-        if state == "started":
-            self._running.add(("check", name))
-        else:
-            self._running.discard(("check", name))
 
 
 async def until_idle(silence: Silence, seconds: float) -> None:

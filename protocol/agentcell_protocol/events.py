@@ -6,6 +6,7 @@ from typing import Any, Literal
 from typing_extensions import TypedDict
 
 from agentcell_protocol.cell import Start
+from agentcell_protocol.result import Status
 
 
 class Hello(TypedDict):
@@ -113,6 +114,14 @@ class Check(TypedDict):
     state: Literal["started", "ended"]
 
 
+class SessionEnded(TypedDict):
+    """One session of a flow was answered, or failed; what follows is the flow's own work, or its next session."""
+
+    type: Literal["session_ended"]
+    session_id: str | None
+    status: Status
+
+
 class Outcome(TypedDict):
     """The result so far, as soon as it is known, before clean-up: `result` has the result's members."""
 
@@ -133,6 +142,7 @@ Event = (
     | UsageSoFar
     | Warned
     | Check
+    | SessionEnded
     | Outcome
 )
 

@@ -1,7 +1,8 @@
 """Secrets kept out of what a cell says."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 MASK = "[masked]"
 
@@ -32,3 +33,16 @@ class Mask:
         for value in self._values:
             text = text.replace(value, MASK)
         return SECRET_SHAPE.sub(MASK, text)
+
+
+def masked(value: Any, mask: Callable[[str], str]) -> Any:
+    """The JSON value with `mask` applied to each string in it; names of members stay."""
+    match value:
+        case str():
+            return mask(value)
+        case list():
+            return [masked(item, mask) for item in value]
+        case dict():
+            return {name: masked(item, mask) for name, item in value.items()}
+        case _:
+            return value

@@ -7,6 +7,7 @@ from pydantic import model_validator
 
 from agentcell_protocol.cell import Start
 from agentcell_protocol.errors import RequestError, SessionError
+from agentcell_protocol.masking import masked
 from agentcell_protocol.model import Frozen
 from agentcell_protocol.version import PROTOCOL
 
@@ -131,19 +132,8 @@ class SessionResult(Frozen):
 
 
 def _masked(error: SessionError, mask: Callable[[str], str]) -> SessionError:
-    details = {name: _masked_value(value, mask) for name, value in error.details.items()}
-    hint = error.hint and mask(error.hint)
-    return error.model_copy(update={"message": mask(error.message), "hint": hint, "details": details})
-
-
-def _masked_value(value: Any, mask: Callable[[str], str]) -> Any:
-    match value:
-        case str():
-            return mask(value)
-        case list():
-            return [_masked_value(item, mask) for item in value]
-        case _:
-            return value
+    told = {"message": error.message, "hint": error.hint, "details": error.details}
+    return error.model_copy(update=masked(told, mask))
 
 
 HOST_MEMBERS = (

@@ -11,7 +11,7 @@ STARTED = {"type": "session_started", "session_id": "s", "model": None}
 CALL = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
 DONE = {"type": "tool_result", "id": "t", "is_error": False, "bytes": 0}
 CHECK = {"type": "check", "name": "coverage", "state": "started"}
-CHECKED = {**CHECK, "state": "ended"}
+ENDED = {"type": "session_ended", "session_id": "s", "status": "complete"}
 TEXT = {"type": "text_delta", "text": ""}
 
 
@@ -26,12 +26,10 @@ TEXT = {"type": "text_delta", "text": ""}
         ([STARTED, CALL, DONE], 13),
         ([STARTED, CALL, {**CALL, "id": "u"}, DONE], inf),
         ([STARTED, CALL, STARTED], 13),
-        ([STARTED, CHECK], inf),
-        ([STARTED, CHECK, TEXT], inf),
-        ([STARTED, CHECK, CHECKED], 13),
-        ([STARTED, CHECK, {**CHECK, "name": "collect"}, CHECKED], inf),
-        ([STARTED, CHECKED], 12),
-        ([CHECK, CHECKED], inf),
+        ([CHECK], inf),
+        ([STARTED, ENDED], inf),
+        ([STARTED, ENDED, CHECK], inf),
+        ([STARTED, CALL, ENDED, STARTED], 14),
         ([STARTED, {"type": "api_retry", "delay_s": 30}], 42),
         ([STARTED, {"type": "api_retry", "delay_s": "soon"}], 12),
         ([STARTED, {"type": "outcome", "result": {}}], inf),

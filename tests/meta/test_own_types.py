@@ -17,6 +17,8 @@ SECTION = page("docs/agents.md").partition("\n## Your own types\n")[2].partition
 
 DEFINITION, COMMANDS = [block for _, block in blocks(SECTION)]
 
+ROLE = DEFINITION.partition("---\n\n")[2].strip()
+
 
 def test_the_definition_that_is_shown_is_one(tmp_path: Path) -> None:
     (tmp_path / "reviewer.md").write_text(DEFINITION)
@@ -27,7 +29,8 @@ def test_the_definition_that_is_shown_is_one(tmp_path: Path) -> None:
             "coding",
             "Says what is wrong with a change, and changes nothing.",
             tools=("Read", "Grep", "Glob", "Bash(git diff:*)"),
-            prompt=tmp_path / "reviewer.md",
+            role=ROLE,
+            source=tmp_path / "reviewer.md",
         ),
         (),
     )
@@ -44,7 +47,7 @@ def test_the_commands_that_are_shown_run_it(tmp_path: Path) -> None:
         [asked] = endpoint.requests
     assert [name for name in (*AGENT_CONFIGS, "reviewer") if f"\n{name} " not in f"\n{printed}"] == []
     assert printed.endswith("\nNothing is wrong.\n")
-    assert asked.prompt == DEFINITION.partition("---\n\n")[2].strip() + "\n\nReview the last commit."
+    assert asked.prompt == ROLE + "\n\nReview the last commit."
 
 
 def test_the_members_of_a_definition_are_on_the_page() -> None:

@@ -1,5 +1,6 @@
 """The agent types, and the flow that hands the caller's message on."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from agentcell_protocol.request import parse_request
 from agentcell_worker import preflight, session
 from agentcell_worker.agents import conversation
 from agentcell_worker.agents.job import Job
-from agentcell_worker.agents.registry import AGENT_CONFIGS, BUILD_TOOLS, agent_named
+from agentcell_worker.agents.registry import AGENT_CONFIGS, BUILD_TOOLS, AgentType, agent_named
 from agentcell_worker.outcome import Seen, failure
 from agentcell_worker.report import Report
 from agentcell_worker.trace import Trace
@@ -29,6 +30,38 @@ def test_the_build_phases_are_known() -> None:
 def test_an_unknown_type_lists_the_known() -> None:
     with pytest.raises(RequestError, match=r"agent_type: 'painter' is not known; use one of planner, coder"):
         agent_named("painter")
+
+
+PAINTER = AgentType(
+    "painter",
+    "coding",
+    needs_message=False,
+    context={"colours": dict, "is_bright": bool, "brush": str, "size": float},
+)
+
+
+@pytest.mark.parametrize(
+    ("context", "refusal"),
+    [
+        ({"colours": {}, "is_bright": False, "brush": "", "size": 1}, None),
+        ({"colours": None, "is_bright": None, "brush": None, "size": None}, None),
+        ({"size": 0.5}, None),
+        ({"frame": None}, "context.frame: is not taken by painter; it takes colours, is_bright, brush, size"),
+        ({"colours": []}, "context.colours: an array is not allowed here; give an object"),
+        ({"is_bright": 1}, "context.is_bright: a number is not allowed here; give true or false"),
+        ({"brush": 1}, "context.brush: a number is not allowed here; give a string"),
+        ({"size": True}, "context.size: a boolean is not allowed here; give a number"),
+    ],
+)
+def test_context_holds_the_parameters_of_the_type_and_null_leaves_one_out(
+    tmp_path: Path, context: dict[str, Any], refusal: str | None
+) -> None:
+    asked = parse_request(request(tmp_path, context=context))
+    if refusal is None:
+        preflight.check_request(asked, PAINTER)
+    else:
+        with pytest.raises(RequestError, match=f"^{re.escape(refusal)}$"):
+            preflight.check_request(asked, PAINTER)
 
 
 @pytest.mark.parametrize(

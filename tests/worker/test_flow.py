@@ -8,6 +8,7 @@ import pytest
 from tests.worker.flows import SESSION_ID, USAGE, Model, answer, install
 
 from agentcell_protocol.errors import Category, SessionError, session_error
+from agentcell_protocol.masking import Mask
 from agentcell_protocol.request import parse_request
 from agentcell_protocol.result import Denial, Notice, SessionResult, Usage
 from agentcell_worker.agents.base import prepare, run_generator_session
@@ -50,17 +51,31 @@ async def spoiled(project_dir: str, spec_dir: str | None, *, sessions: Sessions,
     raise FlowError("it is no good", made=product["made"])
 
 
+@flow(validation={})
+async def careless(*, analysis_results: object, **_: object) -> dict[str, Any]:
+    """Checks that say too much; `found` is what the model made."""
+    assert analysis_results is None
+    issues = ["a.py: the key is sk-ant-secret"]
+    checked = {"validation": {"valid": False, "issues": issues}, "found": issues}
+    raise FlowError("refused: sk-ant-secret", **checked)
+
+
 @flow(made=[])
 async def mistaken(**_: object) -> dict[str, Any]:
     """A mistake."""
     raise RuntimeError("odd")
 
 
+def asked(folder: Path, **members: Any) -> dict[str, Any]:
+    """A request."""
+    return {"session_name": "s", "agent_type": "documentation_generator", "project_dir": str(folder), **members}
+
+
 async def serve(folder: Path, function: Any = helped, **members: Any) -> tuple[SessionResult, list[dict[str, Any]]]:
     """The flow as a worker runs it."""
     events: list[dict[str, Any]] = []
-    asked = {"session_name": "s", "agent_type": "documentation_generator", "project_dir": str(folder), **members}
-    job = Job(agent_named("documentation_generator"), Report(parse_request(asked)), events.append, 1.0)
+    report = Report(parse_request(asked(folder, **members)))
+    job = Job(agent_named("documentation_generator"), report, events.append, 1.0)
     with anyio.fail_after(SECONDS):
         return await deliver(job, function), events
 
@@ -131,8 +146,13 @@ async def test_a_failed_part_is_only_what_the_flow_makes_of_it(tmp_path: Path, m
     assert (result.status, result.error) == ("continue", None)
     warned = {"code": "helper", "message": "the API is overloaded"}
     assert [notice.model_dump() for notice in result.warnings] == [{"code": "odd", "message": "one"}, warned]
-    assert [event["type"] for event in events] == ["warning", "outcome"]
-    assert events[0] == {"type": "warning", **warned}
+    assert events[:-1] == [
+        {"type": "session_ended", "session_id": "s-1", "status": "error"},
+        {"type": "session_ended", "session_id": "s-2", "status": "continue"},
+        {"type": "session_ended", "session_id": "s-3", "status": "complete"},
+        {"type": "warning", **warned},
+    ]
+    assert events[-1] == {"type": "outcome", "result": result.to_message(hosted=False)}
 
 
 async def test_a_product_that_is_no_good_is_an_error_that_keeps_what_was_said(
@@ -144,7 +164,7 @@ async def test_a_product_that_is_no_good_is_an_error_that_keeps_what_was_said(
     assert result.flow == {**known, "session_ids": ["s-1", "s-2", "s-3"]}
     assert result.error == session_error(Category.DELIVERABLE, "it is no good", partial_response="main")
     assert (result.status, result.response, result.session_id) == ("error", "it is no good", "s-2")
-    assert [event["type"] for event in events] == ["warning", "outcome"]
+    assert [event["type"] for event in events][-2:] == ["warning", "outcome"]
 
 
 async def test_a_later_session_that_fails_gives_its_own_category(
@@ -173,6 +193,31 @@ async def test_a_mistake_is_named_and_leaves_no_session(
     assert "RuntimeError: odd" in caplog.text
 
 
+async def test_no_secret_is_in_what_a_flow_says_and_what_it_made_stays_as_it_is(tmp_path: Path) -> None:
+    report = Report(parse_request(asked(tmp_path, context={"analysis_results": None})), mask=Mask())
+    result = await deliver(Job(agent_named("documentation_generator"), report, lambda _: None, 1.0), careless)
+    assert result.flow == {
+        "validation": {"valid": False, "issues": ["a.py: the key is [masked]"]},
+        "found": ["a.py: the key is sk-ant-secret"],
+        "success": False,
+        "error": "refused: [masked]",
+        "session_ids": [],
+    }
+
+
+async def test_a_session_has_ended_before_its_client_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = install(monkeypatch, Model(three()))
+    left: list[list[int]] = []
+
+    def listen(event: dict[str, Any]) -> None:
+        if event["type"] == "session_ended":
+            left.append([each.left for each in model.clients])
+
+    job = Job(agent_named("documentation_generator"), Report(parse_request(asked(tmp_path))), listen, 1.0)
+    await deliver(job, helped)
+    assert left == [[0], [1, 0], [1, 1]]
+
+
 async def test_usage_events_are_totals_of_the_whole_flow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = install(monkeypatch, Model(three()))
 
@@ -186,7 +231,7 @@ async def test_usage_events_are_totals_of_the_whole_flow(tmp_path: Path, monkeyp
     _, events = await serve(tmp_path)
     spent = [event["input_tokens"] for event in events if event["type"] == "usage"]
     assert spent == [1, 10, 11, 20, 21, 30]
-    assert [event["type"] for event in events][-2:] == ["usage", "outcome"]
+    assert [event["type"] for event in events][-3:] == ["usage", "session_ended", "outcome"]
 
 
 async def test_without_a_request_nobody_hears_and_nothing_is_added(

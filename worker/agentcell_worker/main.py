@@ -122,6 +122,8 @@ class _Life:
             scope.cancel()
 
     def _listen(self, event: dict[str, Any]) -> None:
+        if event["type"] == "warning" and self._report is not None:
+            event = {**event, "message": self._report.mask(event["message"])}
         self._progress.note(event, time.monotonic())
         self.emitter.event(event)
 

@@ -11,6 +11,9 @@ from agentcell_protocol.result import Notice
 from agentcell_worker.agents.parameters import check_value
 from agentcell_worker.agents.registry import AgentType, agent_named
 
+GIVE = {dict: "give an object", bool: "give true or false", str: "give a string", float: "give a number"}
+"""The remedy for a parameter that is not of that type."""
+
 
 def find_agent(request: SessionRequest) -> tuple[AgentType, tuple[Notice, ...]]:
     """The request's agent type, and what is odd about its definition. Raises RequestError when there is none."""
@@ -29,13 +32,11 @@ def check_request(request: SessionRequest, agent: AgentType) -> None:
         if name not in agent.context:
             known = ", ".join(agent.context) or "nothing"
             raise RequestError(f"context.{name}", f"is not taken by {agent.name}", f"it takes {known}")
+        if value is None:  # as in the request itself: left out
+            continue
         if not _is_of(agent.context[name], value):
-            raise RequestError(f"context.{name}", f"{kind(value)} is not allowed here", KINDS[agent.context[name]])
+            raise RequestError(f"context.{name}", f"{kind(value)} is not allowed here", GIVE[agent.context[name]])
         check_value(name, value, Path(request.project_dir))
-
-
-KINDS = {dict: "give an object", bool: "give true or false", str: "give a string", float: "give a number"}
-"""What to give for a parameter of that type."""
 
 
 def _is_of(expected: type, value: object) -> bool:

@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any, ParamSpec
 
 from agentcell_protocol.errors import Category, SessionError, internal_error, session_error
+from agentcell_protocol.masking import masked
 from agentcell_protocol.result import SessionResult
 from agentcell_worker.agents.job import Job
 from agentcell_worker.agents.sessions import Sessions
@@ -57,7 +58,8 @@ def flow(**empty: Any) -> Callable[[Flow[Given]], Flow[Given]]:
 async def deliver(job: Job, function: Flow[...]) -> SessionResult:
     """Run the flow that the request asks for; its dict, with the ids of its sessions, is the result's `flow`."""
     sessions = Sessions(job)
-    request, context = job.request, dict(job.request.context or {})
+    request = job.request
+    context = {name: value for name, value in (request.context or {}).items() if value is not None}
     if "analysis_results" in job.agent.context:
         context.setdefault("analysis_results", None)
     product = await function(
@@ -77,11 +79,13 @@ def _result(job: Job, product: dict[str, Any], sessions: Sessions) -> SessionRes
     total = sessions.total()
     status, error = total.status, None
     if not product["success"]:
-        said = total.response if total.status != "error" else ""
-        spoiled = session_error(Category.DELIVERABLE, product["error"], partial_response=said or None)
+        response = total.response if total.status != "error" else ""
+        spoiled = session_error(Category.DELIVERABLE, product["error"], partial_response=response or None)
         status, error = "error", sessions.error or spoiled
     result = job.report.of(status, total.response, dict(total.usage), replace(total.trace, error=error))
+    said = {"validation": masked(product["validation"], job.report.mask)} if "validation" in product else {}
     if result.error is not None:
-        product = {**product, "error": result.error.message}
+        said["error"] = result.error.message
     session_id = result.session_id or job.request.session_id or job.request.resume
-    return result.model_copy(update={"session_id": session_id, "flow": {**product, "session_ids": sessions.ids}})
+    told = {**product, **said, "session_ids": sessions.ids}
+    return result.model_copy(update={"session_id": session_id, "flow": told})

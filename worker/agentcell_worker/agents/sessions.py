@@ -77,7 +77,9 @@ class Sessions:
         """One session of an agent of that type: the client is entered, the message answered, the client left."""
         asked = self._job.request.phase if self._job else None
         phase = asked or agent_named(agent_type).phase
-        ended = await exchange(client, message, spec_dir, phase, verbose=verbose, listen=self._listen)
+        ended = await exchange(
+            client, message, spec_dir, phase, verbose=verbose, listen=self._listen, conclude=self._tell_end
+        )
         self.ended.append((agent_type, ended))
         self._usage += Usage(**ended.usage)
         return ended
@@ -136,6 +138,9 @@ class Sessions:
         if event["type"] == "usage":
             event = {"type": "usage", **(self._usage + Usage(**{n: event[n] for n in Usage.model_fields})).model_dump()}
         self._tell(event)
+
+    def _tell_end(self, ended: Ended) -> None:
+        self._tell({"type": "session_ended", "session_id": ended.trace.session_id, "status": ended.status})
 
     def _tell(self, event: dict[str, Any]) -> None:
         if self._job is not None:
