@@ -2,6 +2,8 @@
 
 import json
 import os
+import select
+import signal
 import stat
 import subprocess
 import sys
@@ -148,6 +150,54 @@ def test_tests_are_written_checked_measured_and_improved(tmp_path: Path, project
     assert [name for name in variables if name.startswith(("ANTHROPIC", "CLAUDE"))] == []
     left = sorted(path.relative_to(project).as_posix() for path in project.rglob("*") if ".git" not in path.parts)
     assert left == ["shop.py", "tests", "tests/conftest.py", "tests/test_add.py", "tests/test_take.py"]
+
+
+HANGS = """\
+import os
+import signal
+import time
+
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if os.fork() == 0:
+    os.setsid()
+os.write(os.open({pipe!r}, os.O_WRONLY), b"here")
+time.sleep(600)
+"""
+
+
+def test_a_check_ends_with_the_session_that_is_cancelled(tmp_path: Path, project: Path, python: str) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    (project / "tests").mkdir()
+    (project / "tests" / "conftest.py").write_text(HANGS.format(pipe=str(pipe)))
+    context = {"python": python, "generate_fixtures_first": False}
+    request = {"session_name": "a", "agent_type": "test_generator", "project_dir": str(project), "context": context}
+    life = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with (
+            offline_model({"turns": writes(test_add=ADDS)}) as endpoint,
+            subprocess.Popen(
+                [GUARD],
+                env=offline_environment(endpoint, tmp_path),
+                cwd=tmp_path,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            ) as guard,
+        ):
+            assert guard.stdin is not None
+            guard.stdin.write(json.dumps(request).encode() + b"\n")
+            guard.stdin.flush()
+            assert select.select([life], [], [], BOUND_SECONDS)[0] == [life]
+            guard.send_signal(signal.SIGTERM)
+            out, _ = guard.communicate(timeout=BOUND_SECONDS)
+        said = b"here"
+        while said:  # the end comes when nobody holds the other end
+            assert select.select([life], [], [], BOUND_SECONDS)[0] == [life]
+            said = os.read(life, 100)
+    finally:
+        os.close(life)
+    result = json.loads(out.splitlines()[-1])
+    assert (result["error"]["category"], result["error"]["details"]["signal"]) == ("cancelled", "SIGTERM")
 
 
 def test_tests_that_cannot_be_used_are_no_success(tmp_path: Path, project: Path, python: str) -> None:
