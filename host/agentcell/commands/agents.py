@@ -12,7 +12,7 @@ def agents(context: click.Context, agents_dir: str | None, as_json: bool) -> Non
     import os
 
     from agentcell.agents import ListingError, known_agents
-    from agentcell.commands.directory import print_lines, print_problems, print_table
+    from agentcell.commands.listing import print_lines, print_problems, print_table
 
     if agents_dir is not None and not os.path.isdir(agents_dir):  # noqa: PTH112 - pathlib raises for an overlong name
         remedy = "name the directory that holds the definitions of agent types"

@@ -50,7 +50,8 @@ from agentcell.commands.options import RunOptions, mapping_file, mcp_servers, pa
 def run(command: click.Context, /, **given: Any) -> None:
     """Run one session in a cell of its own.
 
-    MESSAGE says what the agent is to do; without one, or with '-', it is read from stdin. Some agent types need none.
+    MESSAGE says what the agent is to do; with '-', or without one and without --context, it is read from stdin. Some
+    agent types need none.
     On a terminal you see the answer as it comes; in a pipe you get only the answer. Exit codes: 0 complete or
     continue, 1 error, 2 bad request or usage, 124 timeout, 129, 130, 143 cancelled by SIGHUP, SIGINT, SIGTERM.
     """
