@@ -57,6 +57,15 @@ def test_events_come_in_order_and_the_outcome_before_the_end(tmp_path: Path) -> 
     assert lines[-2]["result"]["response"] == "hello"
 
 
+def test_no_secret_is_in_a_warning_neither_on_the_way_nor_in_the_end(tmp_path: Path) -> None:
+    spec = tmp_path / "sk-ant-secret"
+    spec.mkdir()
+    _, lines, _ = run_worker(tmp_path, line(tmp_path, SUCCESS, events="summary", spec_dir=str(spec)))
+    warned = {"code": "plan_missing", "message": f"there is no {tmp_path}/[masked]/implementation_plan.json"}
+    assert [event for event in lines if event["type"] == "warning"] == [{"type": "warning", **warned}]
+    assert lines[-1]["warnings"] == [warned]
+
+
 def test_an_answer_whose_result_is_odd_in_its_other_members_is_a_success(tmp_path: Path) -> None:
     odd = dict.fromkeys(("num_turns", "total_cost_usd", "usage", "errors", "user_message_uuids"), "x")
     numbers = dict.fromkeys(("stop_reason", "permission_denials", "user_message_uuid"), 5)
