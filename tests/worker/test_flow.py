@@ -56,8 +56,7 @@ async def careless(*, analysis_results: object, **_: object) -> dict[str, Any]:
     """Checks that say too much; `found` is what the model made."""
     assert analysis_results is None
     issues = ["a.py: the key is sk-ant-secret"]
-    checked = {"validation": {"valid": False, "issues": issues}, "found": issues}
-    raise FlowError("refused: sk-ant-secret", **checked)
+    raise FlowError("refused: sk-ant-secret", validation={"valid": False, "issues": issues}, found=issues)
 
 
 @flow(made=[])
