@@ -4,15 +4,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from agentcell_protocol.codec import kind
 from agentcell_protocol.errors import Category, RequestError, SessionError, session_error
 from agentcell_protocol.request import SessionRequest
 from agentcell_protocol.result import Notice
-from agentcell_worker.agents.parameters import check_value
 from agentcell_worker.agents.registry import AgentType, agent_named
-
-GIVE = {dict: "give an object", bool: "give true or false", str: "give a string", float: "give a number"}
-"""The remedy for a parameter that is not of that type."""
 
 
 def find_agent(request: SessionRequest) -> tuple[AgentType, tuple[Notice, ...]]:
@@ -28,21 +23,10 @@ def check_request(request: SessionRequest, agent: AgentType) -> None:
     """Raises RequestError for what the agent type does not take."""
     if agent.needs_message and request.starting_message is None:
         raise RequestError("starting_message", "is missing", f"say what the {agent.name} is to do")
-    for name, value in (request.context or {}).items():
-        if name not in agent.context:
-            known = ", ".join(agent.context) or "nothing"
-            raise RequestError(f"context.{name}", f"is not taken by {agent.name}", f"it takes {known}")
-        if value is None:  # as in the request itself: left out
-            continue
-        if not _is_of(agent.context[name], value):
-            raise RequestError(f"context.{name}", f"{kind(value)} is not allowed here", GIVE[agent.context[name]])
-        check_value(name, value, Path(request.project_dir))
+    if request.context:
+        from agentcell_worker.agents.parameters import check_context  # noqa: PLC0415 - few pay for what checks them
 
-
-def _is_of(expected: type, value: object) -> bool:
-    if expected is float:
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    return isinstance(value, expected)
+        check_context(request.context, agent, Path(request.project_dir))
 
 
 def check_permissions(request: SessionRequest, agent: AgentType, environment: Mapping[str, str]) -> SessionError | None:

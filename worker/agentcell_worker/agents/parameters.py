@@ -1,12 +1,17 @@
-"""What the values of a flow's own parameters must be, beyond their types."""
+"""What a flow's own parameters must be."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from agentcell_protocol.codec import kind
 from agentcell_protocol.errors import RequestError
 from agentcell_worker.agents.coverage import percent_problem
 from agentcell_worker.agents.interpreter import interpreter_problem
+from agentcell_worker.agents.registry import AgentType
+
+GIVE = {dict: "give an object", bool: "give true or false", str: "give a string", float: "give a number"}
+"""The remedy for a parameter that is not of that type."""
 
 Rule = tuple[Callable[[Any, Path], str | None], str]
 """Says what is wrong with a value in a project, and what to give instead."""
@@ -17,9 +22,28 @@ RULES: Mapping[str, Rule] = {
 }
 
 
+def check_context(context: Mapping[str, Any], agent: AgentType, project_dir: Path) -> None:
+    """Raises RequestError for what the agent type does not take. Null leaves a parameter out."""
+    for name, value in context.items():
+        if name not in agent.context:
+            known = ", ".join(agent.context) or "nothing"
+            raise RequestError(f"context.{name}", f"is not taken by {agent.name}", f"it takes {known}")
+        if value is None:
+            continue
+        if not _is_of(agent.context[name], value):
+            raise RequestError(f"context.{name}", f"{kind(value)} is not allowed here", GIVE[agent.context[name]])
+        check_value(name, value, project_dir)
+
+
 def check_value(name: str, value: Any, project_dir: Path) -> None:
     """Raises RequestError for a value that cannot be meant."""
     if name in RULES:
         problem_of, remedy = RULES[name]
         if problem := problem_of(value, project_dir):
             raise RequestError(f"context.{name}", problem, remedy)
+
+
+def _is_of(expected: type, value: object) -> bool:
+    if expected is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, expected)
