@@ -245,3 +245,52 @@ def test_a_migration_that_only_plans_is_a_success_with_a_finding(tmp_path: Path,
         },
         "session_ids": [served.result["session_id"]],
     }
+
+
+def test_the_command_line_takes_a_context_from_a_file_and_works_in_the_project_it_names(
+    tmp_path: Path, project: Path
+) -> None:
+    (tmp_path / "context.json").write_text('{"analysis_results": {"functions": [{"name": "edge"}]}}')
+    where = ["--context", "context.json", "-C", "project"]
+    turns = [tool("Write", file_path="docs/index.md", content="# Shapes\n"), {"text": "I have documented it."}]
+    with offline_model({"turns": turns}) as endpoint:
+        ended = subprocess.run(
+            [GUARD.with_name("agentcell"), "run", "--json", "--agent-type", "documentation_generator", *where],
+            env=offline_environment(endpoint, tmp_path),
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=BOUND_SECONDS,
+            check=False,
+        )
+        prompt = endpoint.requests[0].prompt
+    result = json.loads(ended.stdout)
+    assert (ended.returncode, ended.stderr, result["flow"]["generated_files"]) == (0, b"", ["docs/index.md"])
+    assert prompt.endswith('```json\n{"functions":[{"name":"edge"}]}\n```')
+    assert (project / "docs" / "index.md").read_text() == "# Shapes\n"
+
+
+def test_fixtures_are_written_and_listed(tmp_path: Path, project: Path) -> None:
+    conftest = "import pytest\n\n\n@pytest.fixture\ndef square():\n    return 2, 2\n"
+    turns = [
+        tool("Write", file_path="tests/conftest.py", content=conftest),
+        tool("Bash", command="cp shape.py tests/shapes.txt"),
+        {"text": "I have written fixtures."},
+    ]
+    served = serve(
+        tmp_path,
+        turns,
+        agent_type="fixture_generator",
+        project_dir=str(project),
+        context={"analysis_results": {"functions": [{"name": "area", "file": "shape.py", "line": 1}]}},
+    )
+    assert (served.exit_code, served.result["status"], served.result["permission_denials"]) == (0, "complete", [])
+    assert served.result["flow"] == {
+        "generated_files": ["tests/conftest.py", "tests/shapes.txt"],
+        "success": True,
+        "error": None,
+        "framework": "pytest-fixtures",
+        "session_ids": [served.result["session_id"]],
+    }
+    assert '```json\n{"functions":[{"name":"area","file":"shape.py","line":1}]}\n```' in served.prompt
+    assert (project / "tests" / "conftest.py").read_text() == conftest

@@ -13,7 +13,7 @@ from tests.worker.script import ENDING, OPENING, SUCCESS, Step, fake_cli, fake_c
 from agentcell_protocol.errors import Category, session_error
 from agentcell_protocol.request import parse_request
 from agentcell_worker import session
-from agentcell_worker.agents.registry import BUILD_TOOLS
+from agentcell_worker.agents.registry import BUILD_TOOLS, AgentType
 from agentcell_worker.cli_process import cli_of
 from agentcell_worker.client import CannotStart, create_client, session_id_of
 from agentcell_worker.options import client_arguments
@@ -80,6 +80,15 @@ def test_what_a_request_asks_for_reaches_the_client(tmp_path: Path) -> None:
         "max_buffer_size": 32 * 1024 * 1024,
     }
     assert got == expected
+
+
+def test_servers_and_thinking_of_a_type_count_where_nothing_else_is_said(tmp_path: Path) -> None:
+    servers = {"tickets": {"command": "tickets"}}
+    agent = AgentType("painter", "coding", mcp_servers=servers, max_thinking_tokens=7)
+    options = create_client(tmp_path, None, None, agent_type=agent).options
+    assert (options.mcp_servers, options.max_thinking_tokens) == (servers, 7)
+    options = create_client(tmp_path, None, None, agent_type=agent, max_thinking_tokens=0, mcp_servers={}).options
+    assert (options.mcp_servers, options.max_thinking_tokens) == ({}, 0)
 
 
 def test_a_spec_within_the_project_needs_no_other_directory(tmp_path: Path) -> None:
