@@ -6,7 +6,9 @@ from typing import Any
 
 MASK = "[masked]"
 
-SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTHORIZATION", re.IGNORECASE)
+SECRET_NAME = re.compile(
+    r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|AUTHORIZATION|_(?:PASS|PWD|AUTH|PAT)$", re.IGNORECASE
+)
 """Names of environment variables whose values are secrets."""
 
 SECRET_SHAPE = re.compile(r"sk-ant-[A-Za-z0-9_\-]+")

@@ -97,15 +97,16 @@ async def test_a_flood_is_kept_to_its_end(tmp_path: Path, monkeypatch: pytest.Mo
     assert (ran.exit_code, ran.last_line, len(ran.output) <= child.TAIL_BYTES) == (0, "the end", True)
 
 
-async def test_a_child_that_cannot_be_started_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        await run_child([tmp_path / "nothing"], cwd=tmp_path, seconds=1)
+async def test_a_child_that_cannot_be_started_ends_as_in_a_shell(tmp_path: Path) -> None:
+    assert await run_child([tmp_path / "nothing"], cwd=tmp_path, seconds=1) == Ran(127, "No such file or directory")
 
 
 async def test_a_child_gets_no_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("ANTHROPIC_API_KEY", "MY_TOKEN", "DB_PASSWORD", "CLAUDE_CODE_USE_BEDROCK", "PYTHONPATH", "CLAUDECODE"):
+    names = ("ANTHROPIC_API_KEY", "MY_TOKEN", "DB_PASSWORD", "SMTP_PASS", "MYSQL_PWD", "NPM_CONFIG__AUTH", "GITHUB_PAT")
+    for name in (*names, "CLAUDE_CODE_USE_BEDROCK", "PYTHONPATH", "CLAUDECODE"):
         monkeypatch.setenv(name, "secret-value")
     monkeypatch.setenv("HARMLESS_NAME", "sk-ant-abc")
+    monkeypatch.setenv("DATABASE_URL", "postgres://shop:secret-value@db.example/shop")
     monkeypatch.setenv("AGENTCELL_CELL", "a-cell")
     ran = await run("import os\nfor name in os.environ: print(name, os.environ[name])", tmp_path)
     assert "secret-value" not in ran.output
@@ -115,6 +116,14 @@ async def test_a_child_gets_no_credentials(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_what_is_no_credential_passes() -> None:
-    given = {"PATH": "/bin", "HOME": "/h", "DJANGO_SETTINGS_MODULE": "shop"}
+    given = {
+        "PATH": "/bin",
+        "HOME": "/h",
+        "DJANGO_SETTINGS_MODULE": "shop",
+        "PWD": "/h",
+        "OLDPWD": "/",
+        "MY_PATH": "/h",
+    }
+    given |= {"DATABASE_URL": "postgres://shop@db.example:5432/shop?mail=a@b.example", "NO_PROXY": "::1,127.0.0.1"}
     assert clean({**given, "AWS_SECRET_ACCESS_KEY": "x"}) == {**given, "PYTHONDONTWRITEBYTECODE": "1"}
     assert clean(os.environ)["PATH"] == os.environ["PATH"]

@@ -1,7 +1,9 @@
 """A child process of a flow's own: it runs a bounded time, says a bounded amount, and leaves nothing running."""
 
 import fcntl
+import json
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -9,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from uuid import uuid4
 
 import anyio
@@ -36,6 +38,15 @@ LINE_CHARACTERS = 500
 
 OUTPUT_BYTES = 16 * 1024 * 1024
 """On disk; a child that writes more has its earlier output dropped."""
+
+PASSWORD_IN_URL = re.compile(r"://[^/?#\s:@]*:[^/?#\s@]+@")
+"""As in postgres://USER:PASSWORD@HOST."""
+
+CANNOT_RUN = 127
+"""The exit code a shell gives for what it cannot run."""
+
+REPORT_BYTES = 64 * 1024 * 1024
+"""A larger report is of no project that a model could work on."""
 
 NOT_PASSED = ("PYTHON", "ANTHROPIC_", "CLAUDE")
 """Beginnings of names: what would change another Python, and what is for the agent and its API."""
@@ -66,14 +77,33 @@ async def run_child(
 ) -> Ran:
     """Run a program in `cwd` for at most so many seconds; whatever it started is ended with it.
 
-    It gets no credentials, an empty stdin, and `variables` in addition. Raises OSError when it cannot be started.
+    It gets no credentials, an empty stdin, and `variables` in addition. `CANNOT_RUN` is the exit code of what cannot
+    even be started.
     """
+    try:
+        return await _run([str(argument) for argument in argv], cwd, seconds, variables or {})
+    except OSError as broken:
+        return Ran(CANNOT_RUN, broken.strerror or str(broken))
+
+
+def report_in(path: Path) -> Any:
+    """What a child wrote down as JSON; None when it did not."""
+    try:
+        if path.stat().st_size > REPORT_BYTES:
+            return None
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+async def _run(argv: list[str], cwd: str | Path, seconds: float, variables: Mapping[str, str]) -> Ran:
+    """Raises OSError."""
     marker = str(uuid4())
-    environment = {**clean(os.environ), **(variables or {}), MARKER: marker}
+    environment = {**clean(os.environ), **variables, MARKER: marker}
     with tempfile.TemporaryFile() as output:
         fcntl.fcntl(output, fcntl.F_SETFL, fcntl.fcntl(output, fcntl.F_GETFL) | os.O_APPEND)
         child = subprocess.Popen(  # noqa: ASYNC220 - it comes up in milliseconds, and must be owned at once
-            [str(argument) for argument in argv],
+            argv,
             cwd=cwd,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -99,7 +129,8 @@ def clean(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_private(name: str, value: str) -> bool:
-    return bool(name.startswith(NOT_PASSED) or SECRET_NAME.search(name) or SECRET_SHAPE.search(value))
+    is_secret = SECRET_NAME.search(name) or SECRET_SHAPE.search(value) or PASSWORD_IN_URL.search(value)
+    return bool(name.startswith(NOT_PASSED) or is_secret)
 
 
 async def _wait(pid: int, output: IO[bytes]) -> int:
