@@ -14,7 +14,7 @@ from agentcell_protocol.request import parse_request
 from agentcell_protocol.result import Notice
 from agentcell_worker import preflight
 from agentcell_worker.agents.definition import FORM, MAX_BYTES, MEMBERS
-from agentcell_worker.agents.definitions import Definitions, Problem, read_definitions
+from agentcell_worker.agents.definitions import MAX_TOLD, Definitions, Problem, read_definitions
 from agentcell_worker.agents.registry import AGENT_CONFIGS, BUILD_TOOLS, AgentType
 from agentcell_worker.client import create_client
 
@@ -370,6 +370,19 @@ def test_a_type_that_is_not_found_lists_the_known_and_the_problems(tmp_path: Pat
         f"agent_type: 'broken' is not known; use one of {known}; "
         "broken.md: 'toolz' is not a member of a definition; did you mean tools?"
     )
+
+
+def test_of_many_broken_definitions_a_session_tells_the_first(tmp_path: Path) -> None:
+    files = {f"x{number:03}": definition(f"name: x{number}", "toolz: Read") for number in range(MAX_TOLD + 5)}
+    found = read(tmp_path, good=definition("name: good"), **files)
+    rest = "5 more files define no agent type; agentcell agents --agents-dir DIR lists them"
+    notices = found.named("good")[1]
+    assert (len(found.problems), len(notices)) == (MAX_TOLD + 5, MAX_TOLD + 1)
+    assert notices[-1] == Notice(code="agent_definition", message=rest)
+    with pytest.raises(RequestError) as refused:
+        found.named("x0")
+    assert str(refused.value).count("toolz") == MAX_TOLD
+    assert str(refused.value).endswith(f"; {rest}")
 
 
 def test_the_permission_mode_of_a_definition_is_checked_before_anything_starts(

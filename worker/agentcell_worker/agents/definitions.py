@@ -13,6 +13,9 @@ from agentcell_worker.agents.registry import AGENT_CONFIGS, AgentType, agent_nam
 
 SUFFIX = ".md"
 
+MAX_TOLD = 20
+"""Files that a session says cannot be used: of a directory of something else that is more than anybody reads."""
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -42,11 +45,16 @@ class Definitions:
         try:
             agent = agent_named(name, self.types)
         except RequestError as unknown:
-            broken = "".join(f"; {problem}" for problem in self.problems)
-            raise RequestError("agent_type", unknown.reason, unknown.remedy + broken) from None
-        odd = [f"{problem.file} defines no agent type: {problem.reason}; {problem.remedy}" for problem in self.problems]
-        odd += [self.unused[name]] if name in self.unused else []
+            remedy = "; ".join([unknown.remedy, *map(str, self.problems[:MAX_TOLD]), *self._untold()])
+            raise RequestError("agent_type", unknown.reason, remedy) from None
+        told = self.problems[:MAX_TOLD]
+        odd = [f"{problem.file} defines no agent type: {problem.reason}; {problem.remedy}" for problem in told]
+        odd += [*self._untold(), *([self.unused[name]] if name in self.unused else [])]
         return agent, tuple(Notice(code="agent_definition", message=message) for message in odd)
+
+    def _untold(self) -> list[str]:
+        more = len(self.problems) - MAX_TOLD
+        return [f"{more} more files define no agent type; agentcell agents --agents-dir DIR lists them"] * (more > 0)
 
 
 def read_definitions(directory: str | Path) -> Definitions:
