@@ -173,7 +173,7 @@ def test_the_latest_of_three_is_looked_at(tmp_path: Path, numbers: list[str], la
     [
         ("", "is empty"),
         ("\n \n", "is empty"),
-        (b"\xff\xfe", "cannot be read: it is not UTF-8"),
+        (b"\xff\xfe", "is not UTF-8"),
         (NOBODY, f"{NOBODY} is no commit of this repository"),
         ("HEAD", "HEAD is no commit of this repository"),
         ("--batch", "--batch is no commit of this repository"),
@@ -217,7 +217,7 @@ def test_variables_do_not_lead_git_elsewhere(tmp_path: Path, monkeypatch: pytest
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     folder = checkpoint(tmp_path, "001", NOBODY)
     (folder / "checkpoint-002-commit.txt").mkdir()
-    assert issues(tmp_path) == ["checkpoint-002-commit.txt: cannot be read: Is a directory"]
+    assert issues(tmp_path) == ["checkpoint-002-commit.txt: cannot be read: it is no regular file"]
     (folder / "rollback" / "checkpoint-001.sh").unlink()
     (folder / "rollback").rmdir()
     (folder / "rollback").write_text("no directory")
@@ -236,6 +236,18 @@ def test_a_pipe_in_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
     folder = checkpoint(tmp_path, "001", NOBODY)
     os.mkfifo(folder / "checkpoint-002-commit.txt")
     assert issues(tmp_path) == ["checkpoint-002-commit.txt: cannot be read: it is no regular file"]
+
+
+def test_a_device_in_place_of_a_file_is_not_read(tmp_path: Path) -> None:
+    folder = checkpoint(tmp_path, "001", NOBODY)
+    (folder / "checkpoint-002-commit.txt").symlink_to("/dev/zero")
+    assert issues(tmp_path) == ["checkpoint-002-commit.txt: cannot be read: it is no regular file"]
+
+
+def test_of_what_is_no_commit_the_beginning_is_shown(tmp_path: Path) -> None:
+    repository(tmp_path)
+    checkpoint(tmp_path, "001", "x" * 4000)
+    assert issues(tmp_path) == [f"checkpoint-001-commit.txt: {'x' * 64} is no commit of this repository"]
 
 
 def test_looking_changes_nothing(tmp_path: Path) -> None:

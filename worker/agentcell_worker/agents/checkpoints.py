@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agentcell_worker.agents import git
+from agentcell_worker.agents.reading import UnusableError, read_text
 
 FOLDER = ".migration-checkpoints"
 """In the project."""
@@ -18,8 +19,8 @@ SCRIPTS = "checkpoint-*.sh"
 COMMIT = re.compile(r"[0-9a-fA-F]{4,64}")
 """The id of a commit, or the beginning of one."""
 
-MAX_BYTES = 4096
-"""Of a commit file, which holds one id."""
+MAX_SHOWN = 64
+"""Characters of what it holds: the longest id."""
 
 
 def validate_migration_checkpoint(checkpoint_dir: str | Path, project_dir: str | Path) -> dict[str, Any]:
@@ -82,28 +83,14 @@ def _commit(file: Path, folder: Path, project_dir: str | Path, issues: list[str]
     """The commit that the file names, and whether it exists."""
     name = _name(file, folder)
     try:
-        words = _words(file)
-    except OSError as unreadable:
-        issues.append(f"{name}: cannot be read: {unreadable.strerror or unreadable}")
+        commit = read_text(file).split(maxsplit=1)[0]
+    except UnusableError as wrong:
+        issues.append(f"{name}: {wrong}")
         return None, None
-    except UnicodeDecodeError:
-        issues.append(f"{name}: cannot be read: it is not UTF-8")
-        return None, None
-    if not words:
-        issues.append(f"{name}: is empty")
-        return None, None
-    exists = _exists(words[0], project_dir)
+    exists, shown = _exists(commit, project_dir), commit[:MAX_SHOWN]
     if exists is False:
-        issues.append(f"{name}: {words[0]} is no commit of this repository")
-    return words[0], exists
-
-
-def _words(file: Path) -> list[str]:
-    """What the file begins with. Raises OSError, UnicodeDecodeError."""
-    if file.is_fifo():
-        raise OSError("it is no regular file")  # opening it would wait for a writer
-    with file.open("rb") as opened:
-        return opened.read(MAX_BYTES).decode().split()
+        issues.append(f"{name}: {shown} is no commit of this repository")
+    return shown, exists
 
 
 def _exists(commit: str, project_dir: str | Path) -> bool | None:
