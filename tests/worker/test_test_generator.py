@@ -173,7 +173,9 @@ async def test_an_error_in_the_improvement_is_a_warning(
     product = await generate(project, sessions=sessions)
     found = shown(product, "success", "error", "improved", "coverage_percent", "coverage_percent_before")
     assert found == (True, None, False, 50.0, 50.0)
-    assert [notice.code for notice in sessions.total().trace.warnings] == ["improvement_failed"]
+    said = [(notice.code, notice.message) for notice in sessions.total().trace.warnings]
+    reason = failure[1] if isinstance(failure, tuple) else str(failure)
+    assert said == [("improvement_failed", f"the session that was to close the gaps failed: {reason}")]
     assert (len(model.asked), sessions.error, model.is_left()) == (2, None, True)
 
 
@@ -370,6 +372,15 @@ async def test_what_a_project_has_set_up_for_pytest_is_no_hindrance(
     product = await generate(project, minimum_coverage=10)
     assert shown(product, "success", "coverage_percent") == (True, 50.0)
     assert names_in(project) == ["pytest.ini", "shop.py", "test_a_failing_one.py", "test_add.py", "tests"]
+
+
+async def test_a_projects_own_module_named_coverage_is_no_hindrance(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(project, "coverage/__init__.py", "PERCENT = 1\n")
+    writing(monkeypatch, project, {FIRST: ADDS})
+    product = await generate(project, minimum_coverage=0)
+    assert shown(product, "success", "coverage_analyzed") == (True, True)
 
 
 @pytest.mark.slow

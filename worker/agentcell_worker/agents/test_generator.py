@@ -151,6 +151,6 @@ async def _improve(tests: GeneratedTests, agent: Agent, minimum_coverage: float 
     try:
         await agent.ask(improvement_message(measured, threshold))
     except FlowError as failed:
-        tests.sessions.warn("improvement_failed", f"the coverage was not improved: {failed}")
+        tests.sessions.warn("improvement_failed", f"the session that was to close the gaps failed: {failed}")
     await tests.look()
     await tests.measure()

@@ -70,6 +70,8 @@ def place_of(node: Any) -> str:
 
 def main(scratch: str, task: str, *files: str) -> None:
     """Do it, and write the report."""
+    if task == "measure":
+        import coverage  # noqa: F401, PLC0415 - before the project's directory, where something may have its name
     sys.path[0] = str(Path.cwd())
     listener = Listener()
     measured: dict[str, object] = {}
