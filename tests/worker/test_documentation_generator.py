@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentcell_worker.agents import documents, markdown
+from agentcell_worker.agents import markdown, reading
 from agentcell_worker.agents.documents import validate_generated_docs
 
 VALID: dict[str, Any] = {"valid": True, "issues": []}
@@ -66,7 +66,7 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     os.mkfifo(tmp_path / "pipe.md")
     (tmp_path / "nowhere.md").symlink_to("gone")
     put(tmp_path / "large.md", "# large\n")
-    monkeypatch.setattr(documents, "MAX_BYTES", 4)
+    monkeypatch.setattr(reading, "MAX_BYTES", 4)
     assert validate_generated_docs(["folder.md", "pipe.md", "nowhere.md", "large.md", "n" * 300], tmp_path) == {
         "valid": False,
         "issues": [

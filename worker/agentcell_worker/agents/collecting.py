@@ -1,4 +1,4 @@
-"""What keeps test files from being collected: all are tried together, and when that fails, each alone."""
+"""What keeps test files from being collected: all are tried together, and when that fails all, each alone."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -26,9 +26,9 @@ Collect = Callable[[Sequence[str]], Awaitable[Problems]]
 
 
 async def culprits(collect: Collect, files: Sequence[str]) -> Problems:
-    """The files that cannot be collected; when each can alone, what is said of them together."""
+    """The files that cannot be collected; when none can together, those that cannot alone, if there are any."""
     together = await collect(files)
-    if not together or len(files) == 1:
+    if len(together) < len(files) or len(files) == 1:
         return together
     alone: Problems = {}
     deadline = anyio.current_time() + CULPRIT_SECONDS

@@ -8,11 +8,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from agentcell_worker.agents import markdown
+from agentcell_worker.agents.reading import UnusableError, read_text
 
 MARKDOWN = frozenset({".md", ".markdown", ".mdx"})
-
-MAX_BYTES = 4 * 1024 * 1024
-"""A document is not larger; what is, is not read."""
 
 URL = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]+:|//)")
 """How a link begins that leads to another host or program."""
@@ -32,29 +30,12 @@ def validate_generated_docs(files: Iterable[str | Path], project_dir: str | Path
 
 def _wrong(project: Path, file: Path) -> Iterator[str]:
     try:
-        text = _text(project / file)
-    except FileNotFoundError:
-        yield "there is no such file"
-    except UnicodeDecodeError:
-        yield "is not UTF-8"
-    except OSError as unreadable:
-        yield f"cannot be read: {unreadable.strerror or unreadable}"
+        text = read_text(project / file)
+    except UnusableError as wrong:
+        yield str(wrong)
     else:
-        if not text.strip():
-            yield "is empty"
-        elif file.suffix.lower() in MARKDOWN:
+        if file.suffix.lower() in MARKDOWN:
             yield from _wrong_markdown(project, file, text)
-
-
-def _text(path: Path) -> str:
-    """Raises OSError, UnicodeDecodeError."""
-    if path.exists() and not path.is_file():
-        raise OSError("it is no regular file")  # to open a pipe would wait for its writer
-    with path.open("rb") as file:
-        content = file.read(MAX_BYTES + 1)
-    if len(content) > MAX_BYTES:
-        raise OSError(f"it is larger than {MAX_BYTES:,} bytes")
-    return content.decode("utf-8-sig")
 
 
 def _wrong_markdown(project: Path, file: Path, text: str) -> Iterator[str]:

@@ -1,6 +1,5 @@
 """The Python that a project's tests run in, and what it can be asked to do."""
 
-import json
 import os
 import shutil
 import sys
@@ -10,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from agentcell_worker.agents.child import Ran, run_child
+from agentcell_worker.agents.child import Ran, report_in, run_child
 
 ENVIRONMENTS = (".venv", "venv")
 """Where a project has its own interpreter."""
@@ -19,12 +18,6 @@ PROBES = Path(__file__).parent.parent / "probes"
 
 SURVEY_SECONDS = 60.0
 """To start an interpreter and compile some files; a second is usual."""
-
-REPORT_BYTES = 64 * 1024 * 1024
-"""A larger report is of no project that a model could work on."""
-
-CANNOT_RUN = 127
-"""The exit code a shell gives for what it cannot run."""
 
 
 @dataclass(frozen=True)
@@ -66,31 +59,11 @@ async def probe(
         temporary.mkdir()
         argv = [python, PROBES / f"{name}.py", scratch, *arguments]
         variables = {"TMPDIR": str(temporary), "HYPOTHESIS_STORAGE_DIRECTORY": str(scratch / "hypothesis")}
-        ran = await attempt(argv, project_dir, seconds=seconds, variables=variables)
+        ran = await run_child(argv, cwd=project_dir, seconds=seconds, variables=variables)
         return Probed(ran, report_in(scratch / "report.json"))
 
 
-async def attempt(
-    argv: Sequence[str | Path], project_dir: str | Path, *, seconds: float, variables: dict[str, str] | None = None
-) -> Ran:
-    """How the program ended; `CANNOT_RUN` when it could not even start."""
-    try:
-        return await run_child(argv, cwd=project_dir, seconds=seconds, variables=variables)
-    except OSError as broken:
-        return Ran(CANNOT_RUN, broken.strerror or str(broken))
-
-
-def report_in(path: Path) -> Any:
-    """What a child wrote down as JSON; None when it did not."""
-    try:
-        if path.stat().st_size > REPORT_BYTES:
-            return None
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return None
-
-
 async def tools_of(python: str, project_dir: str | Path) -> frozenset[str] | str:
-    """Which of pytest, coverage and their plugins it has; a text instead that says why it does not run."""
+    """Which of pytest and coverage it has; a text instead that says why it does not run."""
     probed = await probe("survey", python, project_dir, (), seconds=SURVEY_SECONDS)
     return probed.ran.ending if probed.report is None else frozenset(probed.report["tools"])

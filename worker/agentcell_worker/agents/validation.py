@@ -10,10 +10,8 @@ from typing import Any
 from agentcell_worker.agents.collecting import Problems, culprits, pytest_problems
 from agentcell_worker.agents.frameworks import Framework
 from agentcell_worker.agents.interpreter import SURVEY_SECONDS, find_interpreter, probe, tools_of
+from agentcell_worker.agents.reading import UnusableError, read_text
 from agentcell_worker.agents.vitest import SETTINGS, Types, types_of, vitest_problems
-
-MAX_BYTES = 4 * 1024 * 1024
-"""A file of tests is not larger; what is, is not read."""
 
 NO_FILES = "no test files were generated"
 
@@ -68,25 +66,10 @@ async def check_tests(
 def _content_problem(path: Path, framework: Framework) -> str | None:
     """What is wrong with a file as such. A Python file may say itself how it is encoded."""
     try:
-        text = _content(path).decode("utf-8-sig", "strict" if framework == "vitest" else "replace")
-    except FileNotFoundError:
-        return "there is no such file"
-    except UnicodeDecodeError:
-        return "is not UTF-8"
-    except (OSError, ValueError) as wrong:
-        return f"cannot be read: {(wrong.strerror if isinstance(wrong, OSError) else None) or wrong}"
-    return None if text.strip() else "is empty"
-
-
-def _content(path: Path) -> bytes:
-    """Raises OSError, also for what is no regular file; ValueError for what is no path."""
-    if path.exists() and not path.is_file():
-        raise OSError("it is no regular file")  # to open a pipe would wait for its writer
-    with path.open("rb") as file:
-        content = file.read(MAX_BYTES + 1)
-    if len(content) > MAX_BYTES:
-        raise OSError(f"it is larger than {MAX_BYTES:,} bytes")
-    return content
+        read_text(path, errors="strict" if framework == "vitest" else "replace")
+    except UnusableError as wrong:
+        return str(wrong)
+    return None
 
 
 async def _check_pytest(files: Sequence[str], project_dir: str | Path, problems: Problems, python: str) -> Checked:

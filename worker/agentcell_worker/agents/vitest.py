@@ -6,8 +6,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
+from agentcell_worker.agents.child import CANNOT_RUN, report_in, run_child
 from agentcell_worker.agents.collecting import COLLECT_SECONDS, NO_TESTS, Problems, culprits, real_path
-from agentcell_worker.agents.interpreter import CANNOT_RUN, attempt, report_in
 
 TYPES_SECONDS = 300.0
 """To check the types of a whole project: a large one takes minutes."""
@@ -16,6 +16,9 @@ SETTINGS = "tsconfig.json"
 
 LISTS_SINCE = 2
 """The version of vitest that began to list tests; an earlier one would run them."""
+
+QUIET = {"CI": "1", "NO_COLOR": "1"}
+"""Variables with which vitest neither watches nor colours."""
 
 Types = Literal["sound", "unsound", "unknown"]
 
@@ -34,7 +37,7 @@ async def types_of(project_dir: str | Path) -> Types:
     compiler = _tool(project_dir, "tsc") if _has_settings(project_dir) else None
     if compiler is None:
         return "unknown"
-    ran = await attempt([compiler, "--noEmit", "-p", SETTINGS], project_dir, seconds=TYPES_SECONDS)
+    ran = await run_child([compiler, "--noEmit", "-p", SETTINGS], cwd=project_dir, seconds=TYPES_SECONDS)
     if ran.exit_code is None or ran.exit_code >= CANNOT_RUN - 1 or ran.exit_code < 0:
         return "unknown"
     return "sound" if ran.exit_code == 0 else "unsound"
@@ -59,7 +62,7 @@ async def _listed(project_dir: str | Path, vitest: Path, files: Sequence[str]) -
     with TemporaryDirectory(prefix="check-", ignore_cleanup_errors=True) as folder:
         report = Path(folder, "list.json")
         argv = [str(vitest), "list", f"--json={report}", *files]
-        ran = await attempt(argv, project_dir, seconds=COLLECT_SECONDS, variables={"CI": "1", "NO_COLOR": "1"})
+        ran = await run_child(argv, cwd=project_dir, seconds=COLLECT_SECONDS, variables=QUIET)
         listed = report_in(report)
     if ran.exit_code != 0 or not isinstance(listed, list):
         return dict.fromkeys(files, f"is not collected ({ran.ending})")
