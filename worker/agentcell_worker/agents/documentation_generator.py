@@ -13,6 +13,8 @@ from agentcell_worker.agents.flow import FlowError, deliver, flow
 from agentcell_worker.agents.job import Job
 from agentcell_worker.agents.sessions import Sessions
 
+__all__ = ["run_documentation_generator_session", "validate_generated_docs"]
+
 AGENT_TYPE = "documentation_generator"
 
 

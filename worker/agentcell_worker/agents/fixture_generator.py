@@ -12,6 +12,8 @@ from agentcell_worker.agents.flow import FlowError, deliver, flow
 from agentcell_worker.agents.job import Job
 from agentcell_worker.agents.sessions import Sessions
 
+__all__ = ["generate_fixtures"]
+
 AGENT_TYPE = "fixture_generator"
 
 FRAMEWORK = "pytest-fixtures"

@@ -14,6 +14,8 @@ from agentcell_worker.agents.job import Job
 from agentcell_worker.agents.sessions import Sessions
 from agentcell_worker.agents.tree import changed, stamps
 
+__all__ = ["run_migration_assistant", "validate_migration_checkpoint"]
+
 AGENT_TYPE = "migration_assistant"
 
 PLAN = "migration_plan.md"

@@ -19,7 +19,10 @@ from agentcell_worker.agents.interpreter import find_interpreter, tools_of
 from agentcell_worker.agents.job import Job
 from agentcell_worker.agents.parameters import check_value
 from agentcell_worker.agents.sessions import Sessions
+from agentcell_worker.agents.validation import validate_generated_tests
 from agentcell_worker.agents.vitest import Types, types_of
+
+__all__ = ["detect_test_framework", "run_test_generator_session", "validate_generated_tests"]
 
 AGENT_TYPE = "test_generator"
 
