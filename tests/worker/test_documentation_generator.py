@@ -4,9 +4,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
+from tests.worker.flows import Model, install
 
 from agentcell_worker.agents import markdown, reading
+from agentcell_worker.agents.documentation_generator import run_documentation_generator_session
 from agentcell_worker.agents.documents import validate_generated_docs
 
 VALID: dict[str, Any] = {"valid": True, "issues": []}
@@ -273,3 +276,16 @@ def test_a_broken_link_is_named_once_and_all_findings_come_in_order(tmp_path: Pa
 def test_odd_text_is_read_in_a_moment(text: str) -> None:
     assert markdown.links(text) == []
     assert not markdown.has_heading(text)
+
+
+@pytest.mark.anyio
+async def test_what_is_wrong_with_a_document_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, Model(works=lambda _: put(tmp_path / "a.md", "no heading\n")))
+    with anyio.fail_after(30):
+        product = await run_documentation_generator_session(tmp_path, None, {})
+    assert product == {
+        "generated_files": ["a.md"],
+        "success": True,
+        "error": None,
+        "validation": {"valid": False, "issues": ["a.md: has no heading"]},
+    }

@@ -5,11 +5,13 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
+from tests.worker.flows import Model, install
 
 from agentcell_worker.agents import git
 from agentcell_worker.agents.checkpoints import is_commit_file, validate_migration_checkpoint
-from agentcell_worker.agents.migration_assistant import _plan
+from agentcell_worker.agents.migration_assistant import _plan, run_migration_assistant
 
 SECONDS = 30
 
@@ -282,3 +284,18 @@ def test_the_plan_is_in_the_spec_directory_else_in_the_project_else_nowhere(tmp_
         (folder / "migration_plan.md").write_text("# Plan")
     plans = ["specs/1/migration_plan.md", str(outside / "migration_plan.md")]
     assert [_plan(project, spec) for spec in (inside, str(outside))] == plans
+
+
+@pytest.mark.anyio
+async def test_the_checkpoints_of_earlier_migrations_are_not_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = repository(tmp_path)
+    for number in ("001", "002"):
+        checkpoint(tmp_path, number, NOBODY)
+    model = install(monkeypatch, Model())
+    model.works = lambda _: [checkpoint(tmp_path, number, commit) for number in ("002", "003")]
+    with anyio.fail_after(SECONDS):
+        product = await run_migration_assistant(tmp_path, None)
+    found = (product["success"], product["checkpoints_created"], product["validation"]["checkpoint_info"]["count"])
+    assert found == (True, 2, 3)
