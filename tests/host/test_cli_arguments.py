@@ -171,6 +171,22 @@ def test_an_agent_type_with_a_context_needs_no_message(recorder: Recorder, tmp_p
     assert "starting_message" not in recorder.request
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        json.dumps({"a": "🦊", "b": 1e300}),
+        json.dumps({"a": "🦊", "b": 1e300}, indent="\t"),
+        '\ufeff{"a": "🦊", "b": 1e300}',
+        "a: 🦊\nb: 1.0e+300\n",
+    ],
+    ids=["escaped", "indented by tabs", "marked", "YAML"],
+)
+def test_a_context_is_read_as_it_was_meant(recorder: Recorder, tmp_path: Path, written: str) -> None:
+    (tmp_path / "context").write_text(written)
+    assert run("--context", str(tmp_path / "context")).exit_code == 0
+    assert recorder.request["context"] == {"a": "🦊", "b": 1e300}
+
+
 @pytest.mark.parametrize("piped", [None, "", " \n"])
 def test_without_a_message_the_worker_says_whether_the_agent_type_needs_one(
     recorder: Recorder, piped: str | None
@@ -220,6 +236,10 @@ def test_a_whole_request_may_be_indented(recorder: Recorder, tmp_path: Path, sta
         (["--context", "nowhere", "hi"], "Invalid value for '--context': nowhere cannot be read: No such file or dir"),
         (["--context", "list.json", "hi"], "Invalid value for '--context': list.json holds no object; write one "),
         (["--context", "broken.json", "hi"], "Invalid value for '--context': broken.json is neither JSON nor YAML: "),
+        (
+            ["--context", "deep.json", "hi"],
+            "Invalid value for '--context': deep.json is nested too deep; write one object",
+        ),
         (["--mcp-config", "text.json", "hi"], "Invalid value for '--mcp-config': text.json names no servers; write "),
         (["--request", "nowhere"], "Invalid value for --request: nowhere cannot be read: No such file or directory; "),
         (["--request", "broken.json"], "Invalid value for --request: the line is not valid JSON"),
@@ -235,7 +255,8 @@ def test_a_whole_request_may_be_indented(recorder: Recorder, tmp_path: Path, sta
 def test_a_mistake_is_named_with_option_reason_and_remedy(
     recorder: Recorder, tmp_path: Path, arguments: list[str], reason: str
 ) -> None:
-    for name, content in {"list.json": "[]", "broken.json": "{", "text.json": '{"mcpServers": {"a": 1}}'}.items():
+    files = {"list.json": "[]", "broken.json": "{", "deep.json": "[" * 9000, "text.json": '{"mcpServers": {"a": 1}}'}
+    for name, content in files.items():
         Path(name).write_text(content)
     ended = run(*arguments)
     assert (ended.exit_code, ended.stdout) == (2, "")

@@ -127,6 +127,8 @@ def test_what_is_wrong_is_named_with_its_place_and_a_remedy(
         ("missing.yaml", None, "cannot be read: .*No such file"),
         ("latin.yaml", b"turns: [{text: \xe4}]", "cannot be read: .*codec can't decode"),
         ("broken.yaml", b"turns: [", "is not valid: (?s:.*)line 1"),
+        ("deep.yaml", b"turns: " + b"[" * 9000, "is nested too deep"),
+        ("deep.json", b'{"turns": ' + b"[" * 99_000, "is nested too deep"),
         ("broken.json", b'{"turns": [}', "is not valid: .*line 1 column 12"),
         ("list.yaml", b"- text: hi", "is not a mapping"),
         ("empty.yaml", b"", "is not a mapping"),

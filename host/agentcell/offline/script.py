@@ -210,6 +210,8 @@ def _read(path: Path) -> Any:
         raise ScriptError(str(path), f"cannot be read: {why}", "name a YAML or JSON file") from None
     except (yaml.YAMLError, json.JSONDecodeError) as invalid:
         raise ScriptError(str(path), f"is not valid: {invalid}", "correct it at that line") from None
+    except RecursionError:
+        raise ScriptError(str(path), "is nested too deep", "take levels of brackets or indentation out of it") from None
     if not isinstance(data, Mapping):
         raise ScriptError(str(path), "is not a mapping", "begin it with `turns:` or `sessions:`")
     return data
