@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.worker.shop import SHOP
 
 from agentcell.offline import offline_environment, offline_model
 
@@ -20,17 +21,6 @@ BOUND_SECONDS = 240
 """For three sessions and two rounds of checks, which take some fifteen seconds on an idle machine."""
 
 GUARD = Path(sys.executable).with_name("agentcell-worker")
-
-SHOP = """\
-def add(a, b):
-    return a + b
-
-
-def take(a, b):
-    if a < b:
-        raise ValueError("too little")
-    return a - b
-"""
 
 CONFTEST = """\
 import os
@@ -198,24 +188,6 @@ def test_a_check_ends_with_the_session_that_is_cancelled(tmp_path: Path, project
         os.close(life)
     result = json.loads(out.splitlines()[-1])
     assert (result["error"]["category"], result["error"]["details"]["signal"]) == ("cancelled", "SIGTERM")
-
-
-def test_tests_that_cannot_be_used_are_no_success(tmp_path: Path, project: Path, python: str) -> None:
-    exit_code, lines, _ = serve(
-        tmp_path,
-        writes(test_add=ADDS.replace("shop", "market")),
-        project_dir=str(project),
-        context={"python": python, "generate_fixtures_first": False},
-    )
-    result = lines[-1]
-    issue = "tests/test_add.py: is not collected: ModuleNotFoundError: No module named 'market'"
-    assert (exit_code, result["status"], result["error"]["category"]) == (1, "error", "deliverable")
-    assert result["error"]["partial_response"] == "Done."
-    assert (result["flow"]["error"], result["flow"]["generated_files"]) == (
-        "Test validation failed",
-        ["tests/test_add.py"],
-    )
-    assert result["flow"]["validation"] == {"valid": False, "issues": [issue], "warnings": []}
 
 
 def test_an_interpreter_that_is_not_there_is_a_bad_request(tmp_path: Path, project: Path) -> None:
