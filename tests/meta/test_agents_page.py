@@ -18,8 +18,8 @@ from tests.meta.source import MODULES
 from agentcell.offline import offline_model
 from agentcell_protocol.request import parse_request
 from agentcell_worker import client, session
-from agentcell_worker.agents.analysis import analyse
 from agentcell_worker.agents.registry import AGENT_CONFIGS, CONVERSATION, AgentType
+from agentcell_worker.checks.analysis import analyse
 from agentcell_worker.trace import Trace
 
 PAGE = page("docs/agents.md")

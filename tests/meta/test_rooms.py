@@ -47,6 +47,12 @@ def test_only_the_session_talks_to_the_client(module: Module) -> None:
     assert talks == (module.name == "agentcell_worker.session")
 
 
+@pytest.mark.parametrize("module", [m for m in MODULES if ".checks" in m.name], ids=lambda m: m.name)
+def test_what_checks_a_project_knows_no_agent_and_no_session(module: Module) -> None:
+    known = {name for name in module.imports() if name.startswith("agentcell_worker.")}
+    assert {name for name in known if ".checks" not in name} <= {"agentcell_worker.front_matter"}
+
+
 @pytest.mark.parametrize("module", [m for m in MODULES if ".probes." in m.name], ids=lambda m: m.name)
 def test_what_a_projects_own_interpreter_runs_needs_nothing_of_ours_and_no_new_python(module: Module) -> None:
     assert roots(module) <= {"coverage", "pytest"}

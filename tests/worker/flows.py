@@ -13,11 +13,11 @@ from agentcell_worker import client, session
 from agentcell_worker.agents.base import role_prompt
 from agentcell_worker.agents.documentation_generator import run_documentation_generator_session
 from agentcell_worker.agents.fixture_generator import generate_fixtures
-from agentcell_worker.agents.frameworks import NEW_FILES
 from agentcell_worker.agents.job import Job
 from agentcell_worker.agents.migration_assistant import run_migration_assistant
 from agentcell_worker.agents.registry import agent_named
 from agentcell_worker.agents.test_generator import run_test_generator_session
+from agentcell_worker.checks.frameworks import NEW_FILES
 from agentcell_worker.report import Report
 from agentcell_worker.trace import Trace
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from agentcell_protocol.codec import encode
-from agentcell_worker.agents.analysis import MAX_BYTES, MAX_ENTRIES, MAX_FILE_BYTES, analyse
-from agentcell_worker.agents.outline import OutlineError, outline
+from agentcell_worker.checks.analysis import MAX_BYTES, MAX_ENTRIES, MAX_FILE_BYTES, analyse
+from agentcell_worker.checks.outline import OutlineError, outline
 
 NOTHING: dict[str, list[Any]] = {
     "functions": [],

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from agentcell_worker.agents import tree
 from agentcell_worker.agents.changes import Changes
 from agentcell_worker.agents.sessions import Sessions
 from agentcell_worker.agents.writes import Writes
+from agentcell_worker.checks import tree
 
 
 def calls(name: str, use: str = "t1", *, is_error: bool = False, **given: Any) -> list[dict[str, Any]]:

@@ -9,8 +9,8 @@ import anyio
 import psutil
 import pytest
 
-from agentcell_worker.agents import child
-from agentcell_worker.agents.child import Ran, clean, run_child
+from agentcell_worker.checks import child
+from agentcell_worker.checks.child import Ran, clean, run_child
 from agentcell_worker.cli_process import until
 
 pytestmark = pytest.mark.anyio

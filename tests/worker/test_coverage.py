@@ -8,8 +8,8 @@ import pytest
 from tests.worker.node_tools import put
 from tests.worker.shop import ADDS, FIRST, SECONDS, names_in
 
-from agentcell_worker.agents import coverage
-from agentcell_worker.agents.coverage import Coverage, Gap, line_ranges
+from agentcell_worker.checks import coverage
+from agentcell_worker.checks.coverage import Coverage, Gap, line_ranges
 
 pytestmark = pytest.mark.anyio
 

@@ -8,9 +8,9 @@ import anyio
 import pytest
 from tests.worker.flows import Model, install
 
-from agentcell_worker.agents import markdown, reading
 from agentcell_worker.agents.documentation_generator import run_documentation_generator_session
-from agentcell_worker.agents.documents import validate_generated_docs
+from agentcell_worker.checks import markdown, reading
+from agentcell_worker.checks.documents import validate_generated_docs
 
 VALID: dict[str, Any] = {"valid": True, "issues": []}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.worker.node_tools import put
 
-from agentcell_worker.agents.interpreter import find_interpreter
+from agentcell_worker.checks.interpreter import find_interpreter
 
 
 def program(project: Path, name: str) -> str:

@@ -9,9 +9,9 @@ import anyio
 import pytest
 from tests.worker.flows import Model, install
 
-from agentcell_worker.agents import git
-from agentcell_worker.agents.checkpoints import is_commit_file, validate_migration_checkpoint
 from agentcell_worker.agents.migration_assistant import _plan, run_migration_assistant
+from agentcell_worker.checks import git
+from agentcell_worker.checks.checkpoints import is_commit_file, validate_migration_checkpoint
 
 SECONDS = 30
 

@@ -15,14 +15,14 @@ from agentcell_protocol.request import parse_request
 from agentcell_worker import preflight
 from agentcell_worker.agents import generated_tests, test_generator
 from agentcell_worker.agents.base import role_prompt
-from agentcell_worker.agents.coverage import Coverage, Gap
-from agentcell_worker.agents.frameworks import NEW_FILES
 from agentcell_worker.agents.improvement import improvement_message
 from agentcell_worker.agents.job import Job
 from agentcell_worker.agents.registry import agent_named
 from agentcell_worker.agents.sessions import Sessions
 from agentcell_worker.agents.test_generator import run_test_generator_session
-from agentcell_worker.agents.validation import Checked
+from agentcell_worker.checks.coverage import Coverage, Gap
+from agentcell_worker.checks.frameworks import NEW_FILES
+from agentcell_worker.checks.tests import Checked
 from agentcell_worker.report import Report
 
 pytestmark = pytest.mark.anyio

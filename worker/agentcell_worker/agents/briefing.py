@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from agentcell_protocol.codec import encode
-from agentcell_worker.agents import analysis
 from agentcell_worker.agents.sessions import Sessions
+from agentcell_worker.checks import analysis
 
 
 def json_block(title: str, content: Mapping[str, Any]) -> str:

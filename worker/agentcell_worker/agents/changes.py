@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from agentcell_worker.agents.sessions import Sessions
-from agentcell_worker.agents.tree import MAX_FILES, changed, stamps
+from agentcell_worker.checks.tree import MAX_FILES, changed, stamps
 
 
 class Changes:

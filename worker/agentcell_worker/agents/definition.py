@@ -11,8 +11,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from agentcell_protocol.codec import kind
 from agentcell_protocol.members import Name, PermissionMode
-from agentcell_worker.agents.front_matter import FrontMatterError, members_of, parted
 from agentcell_worker.agents.registry import AGENT_CONFIGS, BUILD_TOOLS, AgentType
+from agentcell_worker.front_matter import FrontMatterError, members_of, parted
 
 MAX_BYTES = 262_144
 """In the largest definition: a role prompt of more than 60,000 tokens is another file by mistake."""

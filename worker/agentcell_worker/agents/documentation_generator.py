@@ -8,10 +8,10 @@ from agentcell_protocol.result import SessionResult
 from agentcell_worker.agents.base import run_generator_session
 from agentcell_worker.agents.briefing import analysis_block
 from agentcell_worker.agents.changes import Changes
-from agentcell_worker.agents.documents import validate_generated_docs
 from agentcell_worker.agents.flow import FlowError, deliver, flow
 from agentcell_worker.agents.job import Job
 from agentcell_worker.agents.sessions import Sessions
+from agentcell_worker.checks.documents import validate_generated_docs
 
 __all__ = ["run_documentation_generator_session", "validate_generated_docs"]
 

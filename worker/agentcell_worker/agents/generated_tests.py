@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from agentcell_worker.agents.changes import Changes
-from agentcell_worker.agents.coverage import Coverage, measure
 from agentcell_worker.agents.flow import FlowError
-from agentcell_worker.agents.frameworks import TESTS, Framework, only_tests
-from agentcell_worker.agents.interpreter import find_interpreter
 from agentcell_worker.agents.sessions import Sessions
-from agentcell_worker.agents.validation import Checked, check_tests
-from agentcell_worker.agents.vitest import Types
+from agentcell_worker.checks.coverage import Coverage, measure
+from agentcell_worker.checks.frameworks import TESTS, Framework, only_tests
+from agentcell_worker.checks.interpreter import find_interpreter
+from agentcell_worker.checks.tests import Checked, check_tests
+from agentcell_worker.checks.vitest import Types
 
 
 @dataclass

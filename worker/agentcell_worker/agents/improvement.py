@@ -1,6 +1,6 @@
 """What the writer of tests is told when its tests leave too much uncovered."""
 
-from agentcell_worker.agents.coverage import Coverage, Gap
+from agentcell_worker.checks.coverage import Coverage, Gap
 
 MAX_GAPS = 200
 """Files that are listed, those with the least coverage first: more than one session can see to."""

@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from agentcell_protocol.result import SessionResult
-from agentcell_worker.agents import checkpoints
 from agentcell_worker.agents.base import run_generator_session
 from agentcell_worker.agents.briefing import json_block
-from agentcell_worker.agents.checkpoints import validate_migration_checkpoint
 from agentcell_worker.agents.flow import FlowError, deliver, flow
 from agentcell_worker.agents.job import Job
 from agentcell_worker.agents.sessions import Sessions
-from agentcell_worker.agents.tree import changed, stamps
+from agentcell_worker.checks import checkpoints
+from agentcell_worker.checks.checkpoints import validate_migration_checkpoint
+from agentcell_worker.checks.tree import changed, stamps
 
 __all__ = ["run_migration_assistant", "validate_migration_checkpoint"]
 

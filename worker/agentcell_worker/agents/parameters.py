@@ -6,9 +6,9 @@ from typing import Any
 
 from agentcell_protocol.codec import kind
 from agentcell_protocol.errors import RequestError
-from agentcell_worker.agents.coverage import percent_problem
-from agentcell_worker.agents.interpreter import interpreter_problem
 from agentcell_worker.agents.registry import AgentType
+from agentcell_worker.checks.coverage import percent_problem
+from agentcell_worker.checks.interpreter import interpreter_problem
 
 GIVE = {dict: "give an object", bool: "give true or false", str: "give a string", float: "give a number"}
 """The remedy for a parameter that is not of that type."""

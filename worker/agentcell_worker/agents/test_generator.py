@@ -12,15 +12,15 @@ from agentcell_worker.agents.base import Agent, prepare
 from agentcell_worker.agents.briefing import analysed, analysis_block
 from agentcell_worker.agents.changes import Changes
 from agentcell_worker.agents.flow import FlowError, deliver, flow
-from agentcell_worker.agents.frameworks import NEW_FILES, Framework, detect_test_framework
 from agentcell_worker.agents.generated_tests import GeneratedTests
 from agentcell_worker.agents.improvement import improvement_message
-from agentcell_worker.agents.interpreter import find_interpreter, tools_of
 from agentcell_worker.agents.job import Job
 from agentcell_worker.agents.parameters import check_value
 from agentcell_worker.agents.sessions import Sessions
-from agentcell_worker.agents.validation import validate_generated_tests
-from agentcell_worker.agents.vitest import Types, types_of
+from agentcell_worker.checks.frameworks import NEW_FILES, Framework, detect_test_framework
+from agentcell_worker.checks.interpreter import find_interpreter, tools_of
+from agentcell_worker.checks.tests import validate_generated_tests
+from agentcell_worker.checks.vitest import Types, types_of
 
 __all__ = ["detect_test_framework", "run_test_generator_session", "validate_generated_tests"]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from agentcell_worker.agents import markdown
-from agentcell_worker.agents.reading import UnusableError, read_text
+from agentcell_worker.checks import markdown
+from agentcell_worker.checks.reading import UnusableError, read_text
 
 MARKDOWN = frozenset({".md", ".markdown", ".mdx"})
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from agentcell_worker.agents.front_matter import parted
+from agentcell_worker.front_matter import parted
 
 MARK = r"(?:[-*+]|\d+[.)])(?:[ \t]|$)"
 """What a list item begins with."""

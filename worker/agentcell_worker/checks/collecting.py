@@ -6,7 +6,7 @@ from pathlib import Path
 
 import anyio
 
-from agentcell_worker.agents.interpreter import probe
+from agentcell_worker.checks.interpreter import probe
 
 COLLECT_SECONDS = 120.0
 """For one try: the code under test is imported, which takes a few seconds."""

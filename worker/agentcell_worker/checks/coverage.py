@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from agentcell_worker.agents.analysis import is_test
-from agentcell_worker.agents.child import Ran
-from agentcell_worker.agents.frameworks import TESTS
-from agentcell_worker.agents.interpreter import probe
+from agentcell_worker.checks.child import Ran
+from agentcell_worker.checks.frameworks import TESTS, is_test
+from agentcell_worker.checks.interpreter import probe
 
 MEASURE_SECONDS = 600.0
 """To run all tests of a project once, somewhat slowed down by being measured."""

@@ -6,8 +6,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from agentcell_worker.agents.child import CANNOT_RUN, report_in, run_child
-from agentcell_worker.agents.collecting import COLLECT_SECONDS, NO_TESTS, Problems, culprits, real_path
+from agentcell_worker.checks.child import CANNOT_RUN, report_in, run_child
+from agentcell_worker.checks.collecting import COLLECT_SECONDS, NO_TESTS, Problems, culprits, real_path
 
 TYPES_SECONDS = 300.0
 """To check the types of a whole project: a large one takes minutes."""

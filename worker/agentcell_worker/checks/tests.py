@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agentcell_worker.agents.collecting import Problems, culprits, pytest_problems
-from agentcell_worker.agents.frameworks import Framework
-from agentcell_worker.agents.interpreter import SURVEY_SECONDS, find_interpreter, probe, tools_of
-from agentcell_worker.agents.reading import UnusableError, read_text
-from agentcell_worker.agents.vitest import SETTINGS, Types, types_of, vitest_problems
+from agentcell_worker.checks.collecting import Problems, culprits, pytest_problems
+from agentcell_worker.checks.frameworks import Framework
+from agentcell_worker.checks.interpreter import SURVEY_SECONDS, find_interpreter, probe, tools_of
+from agentcell_worker.checks.reading import UnusableError, read_text
+from agentcell_worker.checks.vitest import SETTINGS, Types, types_of, vitest_problems
 
 NO_FILES = "no test files were generated"
 

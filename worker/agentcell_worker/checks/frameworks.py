@@ -10,6 +10,7 @@ Framework = Literal["pytest", "vitest"]
 TESTS = "tests"
 """The directory of a project's tests."""
 
+TEST_FOLDERS = frozenset({"test", "tests"})
 TYPESCRIPT = (".ts", ".tsx")
 
 PATTERNS: Mapping[Framework, tuple[str, ...]] = {
@@ -44,11 +45,17 @@ def _texts(content: object) -> Iterable[str]:
                 pass
 
 
+def is_test(path: PurePosixPath) -> bool:
+    """Whether pytest would take the file for tests or for what they need."""
+    by_name = path.name == "conftest.py" or path.name.startswith("test_") or path.stem.endswith("_test")
+    return by_name or not TEST_FOLDERS.isdisjoint(path.parts[:-1])
+
+
 def only_tests(files: Iterable[str], framework: Framework) -> list[str]:
     """Those that are tests; for pytest only what lies in the project's directory of tests."""
-    return [file for file in files if _is_test(PurePosixPath(file), framework)]
+    return [file for file in files if _is_new_test(PurePosixPath(file), framework)]
 
 
-def _is_test(path: PurePosixPath, framework: Framework) -> bool:
+def _is_new_test(path: PurePosixPath, framework: Framework) -> bool:
     is_in_place = framework == "vitest" or path.parts[0] == TESTS
     return is_in_place and any(fnmatchcase(path.name, pattern) for pattern in PATTERNS[framework])

@@ -4,8 +4,9 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from agentcell_worker.agents.outline import Definition, OutlineError, outline
-from agentcell_worker.agents.tree import stamps
+from agentcell_worker.checks.frameworks import TYPESCRIPT, is_test
+from agentcell_worker.checks.outline import Definition, OutlineError, outline
+from agentcell_worker.checks.tree import stamps
 
 MAX_ENTRIES = 300
 """Of each list: some ten thousand tokens in all, which a model reads before it looks for itself."""
@@ -15,9 +16,6 @@ MAX_FILE_BYTES = 512 * 1024
 
 MAX_BYTES = 4 * 1024 * 1024
 """In all files together; to parse them takes three seconds, in which nothing else is done."""
-
-TEST_FOLDERS = frozenset({"test", "tests"})
-TYPESCRIPT = frozenset({".ts", ".tsx"})
 
 Entry = dict[str, Any]
 
@@ -41,12 +39,6 @@ def analyse(project_dir: str | Path) -> dict[str, Any]:
     if typescript and not python:
         lists["typescript_files"] = typescript
     return _bounded(lists, is_whole=listed is not None and not found.is_full)
-
-
-def is_test(path: PurePosixPath) -> bool:
-    """Whether pytest would take the file for tests or for what they need."""
-    by_name = path.name == "conftest.py" or path.name.startswith("test_") or path.stem.endswith("_test")
-    return by_name or not TEST_FOLDERS.isdisjoint(path.parts[:-1])
 
 
 @dataclass

@@ -6,8 +6,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from agentcell_worker.agents import git
-from agentcell_worker.agents.reading import UnusableError, read_text
+from agentcell_worker.checks import git
+from agentcell_worker.checks.reading import UnusableError, read_text
 
 FOLDER = ".migration-checkpoints"
 """In the project."""

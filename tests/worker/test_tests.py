@@ -9,11 +9,11 @@ import pytest
 from tests.worker.node_tools import install_node_tools, put
 from tests.worker.shop import ADDS, FIRST, SECOND, SECONDS, TAKES, VALID, interpreter_without
 
-from agentcell_worker.agents import collecting
-from agentcell_worker.agents.collecting import culprits
-from agentcell_worker.agents.frameworks import detect_test_framework, only_tests
-from agentcell_worker.agents.validation import validate_generated_tests
-from agentcell_worker.agents.vitest import types_of
+from agentcell_worker.checks import collecting
+from agentcell_worker.checks.collecting import culprits
+from agentcell_worker.checks.frameworks import detect_test_framework, only_tests
+from agentcell_worker.checks.tests import validate_generated_tests
+from agentcell_worker.checks.vitest import types_of
 
 pytestmark = pytest.mark.anyio
 

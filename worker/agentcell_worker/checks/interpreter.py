@@ -9,12 +9,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from agentcell_worker.agents.child import Ran, report_in, run_child
+from agentcell_worker.checks.child import Ran, report_in, run_child
 
 ENVIRONMENTS = (".venv", "venv")
 """Where a project has its own interpreter."""
 
-PROBES = Path(__file__).parent.parent / "probes"
+PROBES = Path(__file__).parent / "probes"
 
 SURVEY_SECONDS = 60.0
 """To start an interpreter and compile some files; a second is usual."""
