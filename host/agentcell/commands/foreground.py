@@ -77,7 +77,9 @@ def _as_usage_error(error: SessionError) -> click.UsageError:
     mistake = request_error(error)
     if mistake is None or mistake.member is None:
         return click.UsageError(error.message)
-    return click.BadParameter(f"{mistake.reason}; {mistake.remedy}", param_hint=option_of(mistake.member))
+    within = mistake.member.partition(".")[2]
+    reason = f"{within}: {mistake.reason}" if within else mistake.reason
+    return click.BadParameter(f"{reason}; {mistake.remedy}", param_hint=option_of(mistake.member))
 
 
 def _close(view: View, result: SessionResult) -> int:
