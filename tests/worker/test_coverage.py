@@ -71,3 +71,20 @@ async def test_tests_that_take_too_long_are_not_measured(project: Path, monkeypa
 )
 def test_missing_lines_become_ranges(missing: list[int], executed: list[int], ranges: list[tuple[int, int]]) -> None:
     assert list(line_ranges(missing, executed)) == ranges
+
+
+@pytest.mark.parametrize(
+    ("asked", "fail_under", "threshold"), [(None, 0, 80), (None, 90, 90), (70, 90, 70), (0, 90, 0), (70, 0, 70)]
+)
+def test_the_caller_then_the_project_says_how_much_is_asked_for(
+    asked: float | None, fail_under: float, threshold: float
+) -> None:
+    assert Coverage(50, fail_under, ()).threshold(asked) == threshold
+
+
+@pytest.mark.parametrize(
+    ("percent", "worst", "is_short"), [(80, 40, False), (79.99, 100, True), (90, 39.99, True), (100, 100, False)]
+)
+def test_the_whole_and_half_of_it_in_each_file_are_asked_for(percent: float, worst: float, is_short: bool) -> None:
+    gaps = (Gap("a.py", ((1, 1),), 90), Gap("b.py", ((1, 1),), worst))
+    assert Coverage(percent, 0, gaps).is_short_of(80) == is_short
