@@ -4,14 +4,13 @@ import json
 import os
 import select
 import signal
-import stat
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.worker.shop import SHOP
+from tests.worker.shop import SHOP, put_quick_python
 
 from agentcell.offline import offline_environment, offline_model
 
@@ -68,11 +67,8 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def python(tmp_path: Path) -> str:
-    """The interpreter of these tests, whose pytest comes up without the plugins that are installed for them."""
-    path = tmp_path / "python"
-    path.write_text(f'#!/bin/sh\nPYTEST_DISABLE_PLUGIN_AUTOLOAD=1 exec "{sys.executable}" "$@"\n')
-    path.chmod(stat.S_IRWXU)
-    return str(path)
+    """An interpreter for the checks."""
+    return put_quick_python(tmp_path / "python")
 
 
 def writes(**files: str) -> list[dict[str, Any]]:
@@ -188,10 +184,3 @@ def test_a_check_ends_with_the_session_that_is_cancelled(tmp_path: Path, project
         os.close(life)
     result = json.loads(out.splitlines()[-1])
     assert (result["error"]["category"], result["error"]["details"]["signal"]) == ("cancelled", "SIGTERM")
-
-
-def test_an_interpreter_that_is_not_there_is_a_bad_request(tmp_path: Path, project: Path) -> None:
-    context = {"python": str(tmp_path / "nothing")}
-    exit_code, lines, prompts = serve(tmp_path, project_dir=str(project), context=context)
-    assert (exit_code, lines[-1]["error"]["category"], prompts) == (2, "bad_request", [])
-    assert lines[-1]["error"]["details"]["member"] == "context.python"

@@ -2,8 +2,6 @@
 
 import json
 import re
-import stat
-import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +12,7 @@ import anyio
 import pytest
 from tests.meta.pages import blocks, installed, page, run_block
 from tests.meta.source import MODULES
+from tests.worker.shop import put_quick_python
 
 from agentcell.offline import offline_model
 from agentcell_protocol.request import parse_request
@@ -195,14 +194,6 @@ def model_environment() -> Iterator[dict[str, str]]:
         yield endpoint.environment()
 
 
-def install_python(project: Path) -> None:
-    """This interpreter, whose pytest comes up faster without the plugins that are installed for these tests."""
-    python = project / ".venv" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text(f'#!/bin/sh\nPYTEST_DISABLE_PLUGIN_AUTOLOAD=1 exec "{sys.executable}" "$@"\n')
-    python.chmod(stat.S_IRWXU)
-
-
 @pytest.mark.slow
 @pytest.mark.e2e
 @each_flow
@@ -212,7 +203,7 @@ def test_a_command_that_is_shown_does_what_the_page_says(
     (block,) = of_language(section(agent.name), "bash")
     (tmp_path / "project").mkdir()
     (tmp_path / "project" / "shop.py").write_text(SHOP)
-    install_python(tmp_path / "project")
+    put_quick_python(tmp_path / "project" / ".venv" / "bin" / "python")
     environment = {**installed(tmp_path), **model_environment}
     result = json.loads(run_block("bash", block, tmp_path, environment))
     said = names([row[0] for row in rows(section(agent.name), "`flow`")])

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
-from tests.worker.node_tools import install_node_tools, put
+from tests.worker.node_tools import IT, install_node_tools, put
 
 from agentcell_protocol.request import parse_request
 from agentcell_worker import client, session
@@ -139,8 +139,6 @@ NO_CHECKPOINTS = {
     "issues": [".migration-checkpoints: there is no such directory"],
     "checkpoint_info": {},
 }
-
-IT = 'import { it } from "vitest"\nit("works", () => {})\n'
 
 
 def write_tests(project: Path) -> None:

@@ -4,6 +4,9 @@ import stat
 import sys
 from pathlib import Path
 
+IT = 'import { it } from "vitest"\nit("works", () => {})\n'
+"""A test that vitest collects."""
+
 VITEST = """\
 #!{python}
 import json, pathlib, sys

@@ -35,11 +35,19 @@ def names_in(project: Path) -> list[str]:
 
 def interpreter_without(project: Path, *tools: str) -> str:
     """An interpreter of the project's own that says it lacks these."""
-    path = project / ".venv" / "bin" / "python"
-    path.parent.mkdir(parents=True)
     blocked = "; ".join(f"sys.modules[{tool!r}] = None" for tool in tools)
     site = project.parent / "site"
     put(site, "sitecustomize.py", f"import sys\n{blocked}\n")
-    path.write_text(f'#!/bin/sh\nPYTHONPATH="{site}" exec {sys.executable} "$@"\n')
+    return put_python(project / ".venv" / "bin" / "python", f'PYTHONPATH="{site}"')
+
+
+def put_python(path: Path, *variables: str) -> str:
+    """This interpreter in another place, with such variables; its path."""
+    put(path.parent, path.name, f'#!/bin/sh\n{" ".join(variables)} exec "{sys.executable}" "$@"\n')
     path.chmod(stat.S_IRWXU)
     return str(path)
+
+
+def put_quick_python(path: Path) -> str:
+    """One whose pytest comes up without the plugins that are installed for the tests of agentcell."""
+    return put_python(path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1")

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 from tests.worker.flows import Model, answer, install
-from tests.worker.node_tools import install_node_tools, put
+from tests.worker.node_tools import IT, install_node_tools, put
 from tests.worker.shop import ADDS, FIRST, SECOND, SECONDS, TAKES, VALID, interpreter_without, names_in
 
 from agentcell_protocol.errors import Category, RequestError, session_error
@@ -28,8 +28,6 @@ from agentcell_worker.report import Report
 pytestmark = pytest.mark.anyio
 
 ANALYSIS = {"functions": [{"name": "add", "file": "shop.py", "line": 1}]}
-
-IT = 'import { it } from "vitest"\nit("works", () => {})\n'
 
 TOOLS = frozenset({"pytest", "coverage"})
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.worker.node_tools import install_node_tools, put
+from tests.worker.node_tools import IT, install_node_tools, put
 from tests.worker.shop import ADDS, FIRST, SECOND, SECONDS, TAKES, VALID, interpreter_without
 
 from agentcell_worker.checks import collecting
@@ -16,8 +16,6 @@ from agentcell_worker.checks.tests import validate_generated_tests
 from agentcell_worker.checks.vitest import types_of
 
 pytestmark = pytest.mark.anyio
-
-IT = 'import { it } from "vitest"\nit("works", () => {})\n'
 
 
 async def validated(project: Path, *files: str) -> dict[str, Any]:
