@@ -151,17 +151,14 @@ async def test_coverage_below_the_threshold_is_improved_on_the_same_client(
 @pytest.mark.parametrize(
     ("measured", "minimum", "told"),
     [
-        (Coverage(80.0, 0, ()), None, None),
         (Coverage(79.9, 0, ()), None, "79.9 % of the code; 80 % are asked for"),
-        (Coverage(40.0, 40.0, ()), None, None),
         (Coverage(37.5, 40.0, ()), None, "37.5 % of the code; 40 % are asked for"),
         (Coverage(40.0, 40.0, ()), 60, "40 % of the code; 60 % are asked for"),
         (Coverage(0.0, 40.0, ()), 0, None),
-        (Coverage(92.0, 0, (Gap("a.py", ((1, 2),), 40.0),)), None, None),
         (Coverage(92.0, 0, (Gap("a.py", ((1, 2),), 39.9),)), None, "- a.py: 1-2 (39.9 % covered)"),
     ],
 )
-async def test_what_is_asked_for_is_the_callers_else_the_projects_and_of_each_file_half_of_it(
+async def test_too_little_coverage_needs_a_second_session_that_is_told_what_is_asked_for(
     project: Path, monkeypatch: pytest.MonkeyPatch, measured: Coverage, minimum: float | None, told: str | None
 ) -> None:
     finding(monkeypatch, measured, measured)
