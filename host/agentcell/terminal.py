@@ -16,6 +16,15 @@ MAX_TOOL_LINE = 100
 TELLING_INPUTS = ("command", "file_path", "notebook_path", "path", "pattern", "url", "query", "description", "prompt")
 """Members of a tool's input that say what it does, the most telling first."""
 
+MAX_LISTED = 5
+"""Files, or issues, that are shown of each list: all of them are in the result."""
+
+TOLD_ELSEWHERE = frozenset({"error", "session_ids", "coverage_percent", "coverage_percent_before"})
+"""Members of a flow that do not have a line of their own."""
+
+MAX_FINDING = 500
+"""Characters of a line about what a flow made; a reason that a check gives has as many."""
+
 _ESCAPE_SEQUENCE = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
     r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC, DCS, SOS, PM, APC: title, clipboard, links
@@ -38,8 +47,7 @@ def tool_line(event: Mapping[str, Any]) -> str:
     """A `tool_use` event: the tool, and what of its input says most."""
     given = event.get("input", {})
     telling = next((given[name] for name in TELLING_INPUTS if isinstance(given.get(name), str)), "")
-    line = one_line(f"{event.get('name')}  {telling}")
-    return line if len(line) <= MAX_TOOL_LINE else line[: MAX_TOOL_LINE - 1] + "…"
+    return _cut(one_line(f"{event.get('name')}  {telling}"), MAX_TOOL_LINE)
 
 
 def event_line(event: Mapping[str, Any]) -> str | None:
@@ -70,6 +78,17 @@ def warning_lines(result: SessionResult) -> list[str]:
     return [one_line(f"warning ({warning.code}): {warning.message}") for warning in result.warnings]
 
 
+def flow_lines(flow: object) -> list[str]:
+    """What a flow made and found out: its files, numbers and issues, a few of each; nothing without a flow."""
+    if not isinstance(flow, Mapping):
+        return []
+    found = [line for name, value in flow.items() for line in _findings(name, value)]
+    if (percent := flow.get("coverage_percent")) is not None:
+        before = flow.get("coverage_percent_before")
+        found.append(f"coverage: {percent} %" if before is None else f"coverage: {before} % → {percent} %")
+    return [_cut(one_line(line), MAX_FINDING) for line in found]
+
+
 def error_lines(error: SessionError) -> list[str]:
     """Category and message, and the hint if there is one."""
     lines = [f"error ({error.category}): {without_escapes(error.message)}"]
@@ -83,6 +102,27 @@ def closing_line(result: SessionResult) -> str:
     turns = f"{result.num_turns} {'turn' if result.num_turns == 1 else 'turns'}"
     cost = "cost unknown" if result.cost_usd is None else f"${result.cost_usd:.4f}"
     return " · ".join((result.status, turns, _tokens(result.usage), cost, f"{result.execution_time:.1f} s"))
+
+
+def _findings(name: str, value: object) -> list[str]:
+    """The lines for one member of a flow; none for what is told elsewhere, or is of no kind that fits on a line."""
+    title = name.replace("_", " ")
+    match value:
+        case {"issues": [*issues]}:
+            more = len(issues) - MAX_LISTED
+            return [*(f"issue: {issue}" for issue in issues[:MAX_LISTED]), *[f"and {more} more issues"] * (more > 0)]
+        case _ if name in TOLD_ELSEWHERE or not value or isinstance(value, bool):
+            return []
+        case [str(), *_] as listed:
+            more = len(listed) - MAX_LISTED
+            return [f"{title}: {', '.join(map(str, listed[:MAX_LISTED]))}" + f" and {more} more" * (more > 0)]
+        case str() | int() | float():
+            return [f"{title}: {value}"]
+    return []
+
+
+def _cut(line: str, most: int) -> str:
+    return line if len(line) <= most else line[: most - 1] + "…"
 
 
 def _tokens(usage: Usage) -> str:

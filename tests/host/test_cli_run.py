@@ -38,10 +38,34 @@ FAILURE: list[dict[str, Any]] = [
 ]
 
 
+MADE: list[dict[str, Any]] = [
+    {"text": "I wrote it."},
+    {
+        "result": {
+            "flow": {
+                "generated_files": ["docs/shop.md"],
+                "success": True,
+                "error": None,
+                "validation": {"valid": False, "issues": ["docs/shop.md: has no heading"]},
+                "session_ids": ["s-1"],
+            }
+        }
+    },
+]
+
+FINDINGS = ["generated files: docs/shop.md", "issue: docs/shop.md: has no heading"]
+
+
 def test_in_a_pipe_there_is_only_the_answer(tmp_path: Path) -> None:
     with stand_in(ANSWER) as worker:
         ended = run_command(command_line(worker, "run", "hi"), tmp_path)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"It is \x1b[31mred\x1b[0m.\n", b"")
+
+
+def test_in_a_pipe_what_a_flow_made_is_told_on_stderr(tmp_path: Path) -> None:
+    with stand_in(MADE) as worker:
+        ended = run_command(command_line(worker, "run", "hi"), tmp_path)
+    assert (ended.returncode, ended.stdout, ended.stderr.decode().splitlines()) == (0, b"I wrote it.\n", FINDINGS)
 
 
 def test_what_is_piped_in_is_run(tmp_path: Path) -> None:
@@ -96,6 +120,14 @@ def test_a_terminal_sees_text_tools_and_a_closing_line(tmp_path: Path) -> None:
         code, shown, told = _on_a_terminal(command_line(worker, "run", "hi"), tmp_path)
     assert (code, shown) == (0, "I look.\n• Bash ls -l\nIt is red.\n")
     assert told.startswith("complete · 1 turn · 0 tokens in, 0 out · $0.0000 · ")
+
+
+def test_a_terminal_sees_what_a_flow_made_before_the_closing_line(tmp_path: Path) -> None:
+    with stand_in(MADE) as worker:
+        code, shown, told = _on_a_terminal(command_line(worker, "run", "hi"), tmp_path)
+    *findings, closing = told.splitlines()
+    assert (code, shown, findings) == (0, "I wrote it.\n", FINDINGS)
+    assert closing.startswith("complete · ")
 
 
 def test_a_terminal_sees_streamed_text_once(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from agentcell.terminal import (
     closing_line,
     error_lines,
     event_line,
+    flow_lines,
     one_line,
     tool_line,
     warning_lines,
@@ -89,6 +90,57 @@ def test_each_warning_is_a_line() -> None:
     warnings = [Notice(code="c", message="m\x1b[2J"), Notice(code="d", message="two\nlines")]
     result = SessionResult(status="complete", response="", session_name="s", warnings=warnings)
     assert warning_lines(result) == ["warning (c): m", "warning (d): two lines"]
+
+
+TESTS = {
+    "generated_files": [f"tests/{name}.py" for name in "abcdefg"],
+    "success": True,
+    "error": None,
+    "framework": "pytest",
+    "coverage_analyzed": True,
+    "coverage_percent": 87.5,
+    "coverage_percent_before": 62.0,
+    "coverage_gaps": 1,
+    "gaps": [{"file": "a.py", "lines": [[1, 2]], "percent": 50.0}],
+    "improved": True,
+    "fixture_files": [],
+    "validation": {"valid": True, "issues": [], "warnings": ["not all tests pass"]},
+    "session_ids": ["s-1", "s-2"],
+}
+
+
+@pytest.mark.parametrize(
+    ("flow", "lines"),
+    [
+        (None, []),
+        ("of another worker", []),
+        (
+            TESTS,
+            [
+                "generated files: tests/a.py, tests/b.py, tests/c.py, tests/d.py, tests/e.py and 2 more",
+                "framework: pytest",
+                "coverage gaps: 1",
+                "coverage: 62.0 % → 87.5 %",
+            ],
+        ),
+        ({"coverage_percent": 0.0, "coverage_percent_before": None}, ["coverage: 0.0 %"]),
+        (
+            {
+                "checkpoints_created": 2,
+                "migration_plan_path": "migration_plan.md",
+                "validation": {"valid": False, "issues": ["a.sh: is\nnot \x1b[31mexecutable"]},
+            },
+            ["checkpoints created: 2", "migration plan path: migration_plan.md", "issue: a.sh: is not executable"],
+        ),
+        (
+            {"success": False, "error": "no", "validation": {"valid": False, "issues": [f"{n}" for n in range(9)]}},
+            [*(f"issue: {n}" for n in range(5)), "and 4 more issues"],
+        ),
+        ({"made": "x" * 1000, "odd": [1, {}], "deep": {"a": 1}}, ["made: " + "x" * 493 + "…"]),
+    ],
+)
+def test_what_a_flow_made_and_found_is_a_few_lines(flow: object, lines: list[str]) -> None:
+    assert flow_lines(flow) == lines
 
 
 def test_an_error_is_shown_with_category_message_and_hint() -> None:

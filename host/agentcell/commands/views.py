@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
 from agentcell.commands.output import tell, write
-from agentcell.terminal import closing_line, error_lines, event_line, warning_lines, without_escapes
+from agentcell.terminal import closing_line, error_lines, event_line, flow_lines, warning_lines, without_escapes
 from agentcell_protocol.codec import encode
 from agentcell_protocol.events import Detail
 from agentcell_protocol.result import SessionResult
@@ -52,10 +52,11 @@ class JsonView(QuietView):
 
 
 class PipeView(QuietView):
-    """Only the answer; what went wrong on stderr."""
+    """Only the answer; what a flow made, and what went wrong, on stderr."""
 
     def close(self, result: SessionResult) -> None:
         """Print the answer, or tell the error."""
+        tell(*flow_lines(result.flow))
         if self.verbose:
             tell(*warning_lines(result), closing_line(result))
         if result.error is not None:
@@ -83,10 +84,11 @@ class TerminalView:
             self._show(event)
 
     def close(self, result: SessionResult) -> None:
-        """Tell the error if there is one, and the closing line."""
+        """Tell what a flow made, the error if there is one, and the closing line."""
         self._end_line()
         if self.verbose:
             tell(*warning_lines(result))
+        tell(*flow_lines(result.flow))
         if result.error is not None:
             tell(*error_lines(result.error))
         tell(closing_line(result))
