@@ -5,6 +5,12 @@ from collections.abc import Iterable, Mapping
 from agentcell_protocol.credentials import is_switched_on
 from agentcell_protocol.enclosing import is_marker
 
+CLI_RETRIES = "CLAUDE_CODE_MAX_RETRIES"
+"""How often the CLI asks the API again, by itself, before it gives up: ten times when nobody says otherwise."""
+
+CLI_RETRIES_WHEN_RETRIED = 2
+"""For a session that is itself tried again: enough for a hiccup, and what lasts longer is waited for outside."""
+
 PASSED = frozenset(
     {
         *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TERM", "TMPDIR"),
@@ -12,7 +18,7 @@ PASSED = frozenset(
         *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
         "SSH_AUTH_SOCK",
         "CLAUDE_CODE_OAUTH_TOKEN",
-        "CLAUDE_CODE_MAX_RETRIES",
+        CLI_RETRIES,
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
         "CLAUDE_CONFIG_DIR",
         "IS_SANDBOX",
@@ -56,6 +62,11 @@ def cell_environment(
 def inherited_environment(surrounding: Mapping[str, str]) -> dict[str, str]:
     """The environment as given, without what belongs to an interpreter or to an enclosing agent session."""
     return {name: value for name, value in surrounding.items() if not _stays_outside(name)}
+
+
+def with_cli_retries(environment: Mapping[str, str], retries: int = CLI_RETRIES_WHEN_RETRIED) -> dict[str, str]:
+    """The environment in which the CLI asks the API again that often, unless it already says how often."""
+    return {CLI_RETRIES: str(retries), **environment}
 
 
 def _cloud_prefixes(environment: Mapping[str, str]) -> list[str]:

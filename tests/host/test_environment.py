@@ -1,6 +1,6 @@
 """A cell gets what it needs of the host's environment, and nothing else."""
 
-from agentcell.environment import cell_environment, inherited_environment
+from agentcell.environment import cell_environment, inherited_environment, with_cli_retries
 
 NEEDED = {
     "PATH": "/bin",
@@ -72,3 +72,12 @@ def test_an_enclosing_session_and_the_interpreter_never_pass_whoever_names_them(
 
 def test_an_environment_taken_as_given_loses_only_those() -> None:
     assert inherited_environment(SURROUNDING) == {**NEEDED, **SECRETS}
+
+
+def test_the_cli_asks_again_less_often_when_its_session_is_tried_again() -> None:
+    assert with_cli_retries({"HOME": "/h"}) == {"HOME": "/h", "CLAUDE_CODE_MAX_RETRIES": "2"}
+    assert with_cli_retries({}, 0) == {"CLAUDE_CODE_MAX_RETRIES": "0"}
+
+
+def test_how_often_the_cli_asks_again_is_the_users_if_he_says_so() -> None:
+    assert with_cli_retries({"CLAUDE_CODE_MAX_RETRIES": "7"}) == {"CLAUDE_CODE_MAX_RETRIES": "7"}
