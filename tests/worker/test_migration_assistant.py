@@ -84,22 +84,40 @@ def test_without_a_repository_the_commit_is_not_looked_up(tmp_path: Path) -> Non
     assert (said["checkpoint_info"]["commit"], said["checkpoint_info"]["commit_exists"]) == ("r1234", None)
 
 
-def test_without_git_the_commit_is_not_looked_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    checkpoint(tmp_path, "001", repository(tmp_path) + "\n")
+def test_what_git_refuses_to_say_could_not_be_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = repository(tmp_path)
+    checkpoint(tmp_path, "001", commit)
+    answers = {
+        "echo 'fatal: detected dubious ownership' >&2; exit 128": "fatal: detected dubious ownership",
+        "exit 3": "git ended with exit code 3",
+        "exec sleep 600": "git did not answer within 0.05 s",
+    }
+    for script, reason in answers.items():
+        monkeypatch.setattr(git, "GIT_SECONDS", 0.05 if "sleep" in script else SECONDS)
+        put_git(tmp_path / "bin", script, monkeypatch)
+        assert issues(tmp_path) == [f"checkpoint-001-commit.txt: {commit} could not be checked: {reason}"]
+        assert found(tmp_path)["checkpoint_info"]["commit_exists"] is None
+
+
+def test_without_git_a_repository_could_not_be_checked_and_another_place_needs_no_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    for project in (inside, outside):
+        project.mkdir()
+    checkpoint(inside, "001", commit := repository(inside))
+    checkpoint(outside, "001", commit)
     monkeypatch.setenv("PATH", str(tmp_path))
-    said = found(tmp_path)
-    assert (said["valid"], said["checkpoint_info"]["commit_exists"]) == (True, None)
+    why = f"{commit} could not be checked: git does not start: No such file or directory"
+    assert (issues(inside), issues(outside)) == ([f"checkpoint-001-commit.txt: {why}"], [])
 
 
-def test_a_git_that_does_not_answer_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    slow = tmp_path / "bin" / "git"
-    slow.parent.mkdir()
-    slow.write_text("#!/bin/sh\nexec sleep 600\n")
-    slow.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
-    monkeypatch.setattr(git, "GIT_SECONDS", 0.05)
-    assert not git.is_work_tree(tmp_path)
-    assert git.has_commit(tmp_path, NOBODY) is None
+def put_git(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Puts another git before the usual one."""
+    folder.mkdir(exist_ok=True)
+    (folder / "git").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
 
 
 def test_there_is_no_directory(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def validate_migration_checkpoint(checkpoint_dir: str | Path, project_dir: str |
     """Whether the latest checkpoint names a commit, and scripts lead back: {valid, issues, checkpoint_info}.
 
     An issue is text, `FILE: what is wrong`. In a git work tree the commit has to exist. `checkpoint_info` is
-    {file, commit, commit_exists, count, rollback_scripts}; `commit_exists` is None where git was not asked, and all is
+    {file, commit, commit_exists, count, rollback_scripts}; `commit_exists` is None where git does not say, and all is
     empty where there is no checkpoint. Names are ordered as people count: 2 comes before 10. Nothing is changed.
     """
     folder, issues = Path(checkpoint_dir), list[str]()
@@ -87,13 +87,19 @@ def _commit(file: Path, folder: Path, project_dir: str | Path, issues: list[str]
     except UnusableError as wrong:
         issues.append(f"{name}: {wrong}")
         return None, None
-    exists, shown = _exists(commit, project_dir), commit[:MAX_SHOWN]
+    shown = commit[:MAX_SHOWN]
+    try:
+        exists = _exists(commit, project_dir)
+    except git.NoAnswerError as why:
+        issues.append(f"{name}: {shown} could not be checked: {why}")
+        return shown, None
     if exists is False:
         issues.append(f"{name}: {shown} is no commit of this repository")
     return shown, exists
 
 
 def _exists(commit: str, project_dir: str | Path) -> bool | None:
+    """None outside a work tree. Raises git.NoAnswerError."""
     if not git.is_work_tree(project_dir):
         return None
     return git.has_commit(project_dir, commit) if COMMIT.fullmatch(commit) else False
