@@ -1,0 +1,1 @@
+"""Batches: many requests, one run directory, and what became of each."""
