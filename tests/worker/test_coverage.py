@@ -51,6 +51,19 @@ async def test_tests_that_end_their_process_are_not_measured(project: Path) -> N
     assert await measured(project) == "the tests came to no end that could be measured (exit code 0)"
 
 
+async def test_tests_that_overwrite_the_report_are_not_measured(project: Path) -> None:
+    report = '{"exit_code": 0, "items": {}, "problems": {}, "statements": 1, "percent": "high", "files": []}'
+    write = f"pathlib.Path(sys.argv[1], 'report.json').write_text({report!r})"
+    put(
+        project,
+        FIRST,
+        f"import atexit, pathlib, sys\n\natexit.register(lambda: {write})\n\n\ndef test_it():\n    pass\n",
+    )
+    found = await measured(project)
+    assert isinstance(found, str)
+    assert found.startswith("the tests came to no end that could be measured (exit code 0")
+
+
 async def test_tests_that_take_too_long_are_not_measured(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coverage, "MEASURE_SECONDS", 1.0)
     put(project, FIRST, "import time\n\n\ndef test_lasts():\n    time.sleep(600)\n")

@@ -106,6 +106,30 @@ async def test_of_files_that_all_fail_together_those_are_named_that_fail_alone(
     assert await culprits(collect, ["a", "b", "c"]) == named
 
 
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ("addopts = --nonsense", "pytest.main(): error: unrecognized arguments: --nonsense"),
+        ("addopts = -p nonsense", "ERROR: Error importing plugin \"nonsense\": No module named 'nonsense'"),
+    ],
+)
+async def test_settings_that_pytest_refuses_are_named(project: Path, settings: str, reason: str) -> None:
+    put(project, "pytest.ini", f"[pytest]\n{settings}\n")
+    put(project, FIRST, ADDS)
+    found = await validated(project, FIRST)
+    assert found["issues"] == [f"{FIRST}: is not collected: pytest ended with exit code 4 ({reason})"]
+
+
+@pytest.mark.parametrize("report", ["[]", "{}", '{"exit_code": 0, "items": [], "problems": {}}', '{"exit_code": NaN}'])
+async def test_a_report_of_another_shape_is_none(project: Path, report: str) -> None:
+    write = f"pathlib.Path(sys.argv[1], 'report.json').write_text({report!r})"
+    lines = ["import atexit, pathlib, sys", f"atexit.register(lambda: {write})"]
+    put(project, FIRST, ADDS)
+    put(project, "tests/conftest.py", "\n".join(lines))
+    found = await validated(project, FIRST)
+    assert found["issues"][0].startswith(f"{FIRST}: is not collected: pytest came to no end (exit code 0")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "conftest",

@@ -36,6 +36,9 @@ TAIL_BYTES = 16 * 1024
 LINE_CHARACTERS = 500
 """Of a line that is shown to people."""
 
+ERROR_LINE = re.compile(r"ERROR(?!: usage:)|[^:]+: error: ")
+"""As pytest, and what reads its options, begin to say what is wrong."""
+
 OUTPUT_BYTES = 16 * 1024 * 1024
 """On disk; a child that writes more has its earlier output dropped."""
 
@@ -64,6 +67,12 @@ class Ran:
         """The last thing it said, for people."""
         lines = (line.strip() for line in reversed(self.output.splitlines()))
         return next((line[:LINE_CHARACTERS] for line in lines if line), "")
+
+    @property
+    def reason(self) -> str:
+        """The first line of an error as pytest tells it, else the last thing it said, for people."""
+        lines = (line.strip() for line in self.output.splitlines())
+        return next((line[:LINE_CHARACTERS] for line in lines if ERROR_LINE.match(line)), self.last_line)
 
     @property
     def ending(self) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 
 from agentcell_worker.checks.interpreter import probe
+from agentcell_worker.checks.reports import Collected
 
 COLLECT_SECONDS = 120.0
 """For one try: the code under test is imported, which takes a few seconds."""
@@ -51,11 +52,13 @@ async def pytest_problems(files: Sequence[str], project_dir: str | Path, python:
 async def _with_pytest(project_dir: str | Path, python: str, files: Sequence[str]) -> Problems:
     paths = {file: real_path(project_dir, file) for file in files}
     arguments = ["collect", *paths.values()]
-    probed = await probe("tests", python, project_dir, arguments, seconds=COLLECT_SECONDS)
-    if probed.report is None:
+    probed = await probe("tests", Collected, python, project_dir, arguments, seconds=COLLECT_SECONDS)
+    if (report := probed.report) is None:
         return dict.fromkeys(files, f"is not collected: pytest came to no end ({probed.ran.ending})")
-    exit_code, items, problems = (probed.report[name] for name in ("exit_code", "items", "problems"))
-    found = {file: f"is not collected: {problems[path]}" for file, path in paths.items() if path in problems}
-    if exit_code in {COLLECTED, NOTHING_COLLECTED} or found:
-        return {file: NO_TESTS for file, path in paths.items() if not items.get(path)} | found
-    return dict.fromkeys(files, f"is not collected: pytest ended with exit code {exit_code} ({probed.ran.last_line})")
+    found = {
+        file: f"is not collected: {report.problems[path]}" for file, path in paths.items() if path in report.problems
+    }
+    if report.exit_code in {COLLECTED, NOTHING_COLLECTED} or found:
+        return {file: NO_TESTS for file, path in paths.items() if not report.items.get(path)} | found
+    ended = f"pytest ended with exit code {report.exit_code} ({probed.ran.reason})"
+    return dict.fromkeys(files, f"is not collected: {ended}")

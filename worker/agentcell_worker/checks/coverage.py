@@ -1,6 +1,6 @@
 """What a project's tests cover, and what they do not."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 from agentcell_worker.checks.child import Ran
 from agentcell_worker.checks.frameworks import TESTS, is_test
 from agentcell_worker.checks.interpreter import probe
+from agentcell_worker.checks.reports import Lines, Measured
 
 MEASURE_SECONDS = 600.0
 """To run all tests of a project once, somewhat slowed down by being measured."""
@@ -60,22 +61,20 @@ def percent_problem(value: float) -> str | None:
 
 async def measure(project_dir: str | Path, python: str) -> Coverage | str:
     """Run the project's tests; a text instead that says why their coverage could not be measured."""
-    probed = await probe("tests", python, project_dir, ["measure", TESTS], seconds=MEASURE_SECONDS)
+    probed = await probe("tests", Measured, python, project_dir, ["measure", TESTS], seconds=MEASURE_SECONDS)
     if probed.report is None:
         return f"the tests came to no end that could be measured ({probed.ran.ending})"
     return _read(probed.report, probed.ran)
 
 
-def _read(report: Mapping[str, Any], ran: Ran) -> Coverage | str:
-    if report["exit_code"] not in {PASSED, FAILED}:
-        return f"pytest ended with exit code {report['exit_code']}: {ran.last_line}"
-    if not report["statements"]:
+def _read(report: Measured, ran: Ran) -> Coverage | str:
+    if report.exit_code not in {PASSED, FAILED}:
+        return f"pytest ended with exit code {report.exit_code}: {ran.reason}"
+    if not report.statements:
         return "there is no code that could be covered"
-    files = {PurePosixPath(file).as_posix(): lines for file, lines in report["files"].items()}
-    gaps = [_gap(file, lines) for file, lines in sorted(files.items()) if lines["missing"] and not _is_test(file)]
-    return Coverage(
-        round(report["percent"], DIGITS), float(report["fail_under"]), tuple(gaps), report["exit_code"] == FAILED
-    )
+    files = {PurePosixPath(file).as_posix(): lines for file, lines in report.files.items()}
+    gaps = [_gap(file, lines) for file, lines in sorted(files.items()) if lines.missing and not _is_test(file)]
+    return Coverage(round(report.percent, DIGITS), report.fail_under, tuple(gaps), report.exit_code == FAILED)
 
 
 def _is_test(file: str) -> bool:
@@ -83,8 +82,8 @@ def _is_test(file: str) -> bool:
     return not path.is_absolute() and is_test(path)
 
 
-def _gap(file: str, lines: Mapping[str, Any]) -> Gap:
-    return Gap(file, tuple(line_ranges(lines["missing"], lines["executed"])), round(lines["percent"], DIGITS))
+def _gap(file: str, lines: Lines) -> Gap:
+    return Gap(file, tuple(line_ranges(lines.missing, lines.executed)), round(lines.percent, DIGITS))
 
 
 def line_ranges(missing: Sequence[int], executed: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -7,9 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Generic, TypeVar
+
+from pydantic import ValidationError
 
 from agentcell_worker.checks.child import Ran, report_in, run_child
+from agentcell_worker.checks.reports import Report, Survey
+
+Reported = TypeVar("Reported", bound=Report)
 
 ENVIRONMENTS = (".venv", "venv")
 """Where a project has its own interpreter."""
@@ -21,11 +26,11 @@ SURVEY_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class Probed:
+class Probed(Generic[Reported]):
     """How a probe ended, and its report, if it came to one."""
 
     ran: Ran
-    report: dict[str, Any] | None
+    report: Reported | None
 
 
 def interpreter_problem(asked: str, project_dir: str | Path) -> str | None:
@@ -50,8 +55,14 @@ def _program(name: str, project_dir: str | Path) -> str | None:
 
 
 async def probe(
-    name: str, python: str, project_dir: str | Path, arguments: Sequence[str | Path], *, seconds: float
-) -> Probed:
+    name: str,
+    shape: type[Reported],
+    python: str,
+    project_dir: str | Path,
+    arguments: Sequence[str | Path],
+    *,
+    seconds: float,
+) -> Probed[Reported]:
     """Have an interpreter run one of the probes in the project; what it writes elsewhere is removed."""
     with TemporaryDirectory(prefix="check-", ignore_cleanup_errors=True) as folder:
         scratch = Path(folder)
@@ -60,10 +71,17 @@ async def probe(
         argv = [python, PROBES / f"{name}.py", scratch, *arguments]
         variables = {"TMPDIR": str(temporary), "HYPOTHESIS_STORAGE_DIRECTORY": str(scratch / "hypothesis")}
         ran = await run_child(argv, cwd=project_dir, seconds=seconds, variables=variables)
-        return Probed(ran, report_in(scratch / "report.json"))
+        return Probed(ran, _of_shape(shape, report_in(scratch / "report.json")))
+
+
+def _of_shape(shape: type[Reported], report: object) -> Reported | None:
+    try:
+        return shape.model_validate(report)
+    except ValidationError:
+        return None
 
 
 async def tools_of(python: str, project_dir: str | Path) -> frozenset[str] | str:
     """Which of pytest and coverage it has; a text instead that says why it does not run."""
-    probed = await probe("survey", python, project_dir, (), seconds=SURVEY_SECONDS)
-    return probed.ran.ending if probed.report is None else frozenset(probed.report["tools"])
+    probed = await probe("survey", Survey, python, project_dir, (), seconds=SURVEY_SECONDS)
+    return probed.ran.ending if probed.report is None else probed.report.tools

@@ -11,6 +11,7 @@ from agentcell_worker.checks.collecting import Problems, culprits, pytest_proble
 from agentcell_worker.checks.frameworks import Framework
 from agentcell_worker.checks.interpreter import SURVEY_SECONDS, find_interpreter, probe, tools_of
 from agentcell_worker.checks.reading import UnusableError, read_text
+from agentcell_worker.checks.reports import Survey
 from agentcell_worker.checks.vitest import SETTINGS, Types, types_of, vitest_problems
 
 NO_FILES = "no test files were generated"
@@ -85,19 +86,19 @@ async def _check_pytest(files: Sequence[str], project_dir: str | Path, problems:
 
 async def _survey(files: Sequence[str], project_dir: str | Path, python: str) -> tuple[Problems, frozenset[str] | str]:
     """What is wrong with the syntax of the files, and what the interpreter has, or why it does not run."""
-    probed = await probe("survey", python, project_dir, files, seconds=SURVEY_SECONDS)
+    probed = await probe("survey", Survey, python, project_dir, files, seconds=SURVEY_SECONDS)
     if probed.report is not None:
-        return probed.report["problems"], frozenset(probed.report["tools"])
+        return probed.report.problems, probed.report.tools
     tools = await tools_of(python, project_dir)
     compiles = partial(_syntax, project_dir, sys.executable if isinstance(tools, str) else python)
     return await culprits(compiles, files) if files else {}, tools
 
 
 async def _syntax(project_dir: str | Path, python: str, files: Sequence[str]) -> Problems:
-    probed = await probe("survey", python, project_dir, files, seconds=SURVEY_SECONDS)
+    probed = await probe("survey", Survey, python, project_dir, files, seconds=SURVEY_SECONDS)
     if probed.report is None:  # the compiler itself may crash
         return dict.fromkeys(files, f"cannot be compiled ({probed.ran.ending})")
-    return dict(probed.report["problems"])
+    return probed.report.problems
 
 
 async def _check_vitest(
