@@ -22,8 +22,9 @@ with `context: {"stand_in": [...]}` brings its own. A run is a list of steps, ea
     die      ends by this signal
 
 and, if it is to be done more than once, `times`. What is left out is done as a worker does it: it reads the
-request (a wrong one gives `bad_request`), greets, and ends with a result and the exit code that goes with it;
-SIGTERM, SIGINT and SIGHUP give a `cancelled` one.
+request (a wrong one gives `bad_request`), greets, writes the message into the conversation where the host keeps it
+(`unknown_session` when it is to resume one that is not there), and ends with a result and the exit code that goes
+with it; SIGTERM, SIGINT and SIGHUP give a `cancelled` one.
 """
 
 import hashlib
@@ -43,6 +44,7 @@ from typing import Any
 from uuid import uuid4
 
 from agentcell_protocol.codec import encode
+from agentcell_protocol.credentials import CONFIG_DIRECTORY
 from agentcell_protocol.errors import Category, RequestError, SessionError, session_error
 from agentcell_protocol.events import is_wanted
 from agentcell_protocol.exitcodes import CANCEL_SIGNALS, exit_code
@@ -119,8 +121,10 @@ class _StandIn:
             signal.signal(signal.Signals[name], _cancel)
 
     def greet(self) -> None:
+        """Say hello and have a session, which is kept where the host wants it."""
         versions = {"agentcell": __version__, "sdk": NAME, "cli": None}
         self._event({"type": "hello", "protocol": PROTOCOL, "pid": os.getpid(), **versions, "start": "cold"})
+        self._keep()
         self._event({"type": "session_started", "session_id": self._session_id, "model": NAME})
 
     def do(self, step: Step) -> None:
@@ -138,6 +142,18 @@ class _StandIn:
     def _event(self, event: dict[str, Any]) -> None:
         if is_wanted(event["type"], self._request.events):
             _write(STDOUT, encode(event))
+
+    def _keep(self) -> None:
+        """Add to the session's conversation, if the host has made it a place; what is resumed must be there."""
+        projects = Path(os.environ.get(CONFIG_DIRECTORY, ""), "projects")
+        if not projects.is_symlink():
+            return
+        file = projects / NAME / f"{self._session_id}.jsonl"
+        if self._request.resume is not None and not file.exists():
+            raise _Ended(session_error(Category.UNKNOWN_SESSION, "the session to resume is not known here"))
+        file.parent.mkdir(exist_ok=True)
+        with file.open("ab") as conversation:
+            conversation.write(encode({"type": "user", "content": self._request.starting_message}))
 
     def _text(self, block: str) -> None:
         self._response = block

@@ -51,8 +51,8 @@ def upcoming(*past: Tried, request: SessionRequest = GIVEN, policy: RetryPolicy 
 
 def modes(*past: Tried, request: SessionRequest = GIVEN) -> tuple[str, str | None] | None:
     """How the next attempt begins, and with which conversation."""
-    following_one = upcoming(*past, request=request)
-    return following_one and (following_one.mode, following_one.request.resume)
+    attempt = upcoming(*past, request=request)
+    return None if attempt is None else (attempt.mode, attempt.request.resume)
 
 
 def test_the_first_attempt_is_the_request_itself() -> None:

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -264,3 +265,24 @@ async def test_a_host_runs_it_as_its_worker() -> None:
     assert (crashed.error.category, crashed.error.partial_response, crashed.signal) == ("crashed", "halfway", "SIGKILL")
     assert (complete.status, complete.response, complete.exit_code) == ("complete", "done", 0)
     assert heard == ["hello", "session_started", "text", "outcome"]
+
+
+def said_in(result: SessionResult) -> list[str]:
+    return [message["content"] for message in lines(Path(result.transcript or "").read_bytes())]
+
+
+@pytest.mark.slow
+@pytest.mark.anyio
+async def test_a_host_keeps_its_conversation_and_it_goes_on_with_one_only_where_it_is(tmp_path: Path) -> None:
+    first = orjson.loads(request_line(tmp_path))
+    second = {**first, "starting_message": "go on", "session_id": None, "resume": first["session_id"]}
+    places = {name: str(tmp_path) for name in ("HOME", "XDG_STATE_HOME", "TMPDIR")}
+    with anyio.fail_after(SECONDS), stand_in() as command:
+        async with Host(worker_command=command) as host:
+            run = partial(host.run, env={**places, "ANTHROPIC_API_KEY": "sk-ant-test"})
+            unknown = await run(second)
+            begun, resumed = [await run(request) for request in (first, second)]
+    assert unknown.error is not None
+    assert (unknown.error.category, unknown.transcript) == ("unknown_session", None)
+    assert (begun.status, resumed.status, begun.transcript) == ("complete", "complete", resumed.transcript)
+    assert said_in(resumed) == ["hi", "go on"]
