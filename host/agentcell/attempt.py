@@ -95,6 +95,19 @@ def spawn_failed(request: SessionRequest, problem: OSError) -> SessionResult:
     return not_started(request, session_error(Category.SPAWN_FAILED, message, hint=hint, errno=problem.errno))
 
 
+def listener_failed(result: SessionResult, failure: BaseException) -> SessionResult:
+    """The result of a session whose `on_event` raised, which has ended it."""
+    error = session_error(
+        Category.INTERNAL,
+        f"on_event raised {type(failure).__name__}: {failure}",
+        hint="this is a mistake in the program that runs the session, not in the session",
+        partial_response=None if result.error is None else result.error.partial_response,
+        callback="on_event",
+    )
+    result = result.as_error(error)
+    return result.model_copy(update={"attempts": [as_attempt(result, 1)]})
+
+
 def cancelled(reason: str, **known: Any) -> SessionError:
     """The error of a session that was cancelled for a reason: the name of a signal, or `HOST_LOST`."""
     if reason == HOST_LOST:

@@ -17,6 +17,7 @@ from agentcell.environment import inherited_environment
 from agentcell.lifeline import watch_lifeline
 from agentcell.limits import Limits
 from agentcell.lines import LineWriter
+from agentcell.orders import Order
 from agentcell.run import run_attempt
 from agentcell.signals import cancelling_on_signals, heeded_signals
 from agentcell.stop import Stop
@@ -78,7 +79,7 @@ async def _run(request: SessionRequest, limits: Limits, writer: LineWriter, stop
     environment = inherited_environment(os.environ)
     on_event = None if request.events == "none" else writer.write
     try:
-        return await run_attempt(request, limits, environment=environment, on_event=on_event, stop=stop)
+        return await run_attempt(Order(request, environment=environment, limits=limits, on_event=on_event, stop=stop))
     except RequestError as refused:
         return _not_run(refused.as_session_error(), request.model_dump())
 

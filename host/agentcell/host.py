@@ -1,28 +1,33 @@
 """A host for many sessions: at most so many at a time, and none left when it closes."""
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from types import TracebackType
-from typing import Self, get_args
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 import anyio
+from anyio.abc import TaskGroup
 
 from agentcell.environment import cell_environment
 from agentcell.errors import HostClosedError, HostOpenError
-from agentcell.forkserver import starting
-from agentcell.gate import Gate
+from agentcell.interrupt import plain_interrupt
 from agentcell.limits import Limits
 from agentcell.listener import OnEvent
-from agentcell.meter import Meter
-from agentcell.run import Request, checked, run_attempt
-from agentcell.spawn import WORKER, Spawn
-from agentcell.stop import Stop
+from agentcell.orders import Order
+from agentcell.resources import Resources, sharing
+from agentcell.run import Attempted, Request, attempt, checked
+from agentcell.spawn import WORKER
+from agentcell.stream import Answer, Answers, Flow
 from agentcell.transcripts import Keep
 from agentcell_protocol.cell import Start
+from agentcell_protocol.errors import RequestError
 from agentcell_protocol.request import parse_request
-from agentcell_protocol.result import SessionResult
+from agentcell_protocol.result import NAMING, SessionResult, refused
+
+if TYPE_CHECKING:
+    from agentcell.stop import Stop
 
 
 class Host:
@@ -50,35 +55,35 @@ class Host:
         if start not in get_args(Start):
             raise ValueError(f"start must be one of {', '.join(get_args(Start))}")
         self._max_sessions = max_sessions or os.cpu_count() or 1
-        self._max_starts = max_starts
-        self._starting = partial(starting, start, command=worker_command)
+        self._sharing = partial(sharing, start, command=worker_command, max_starts=max_starts)
         self._lifetime = AsyncExitStack()
-        self._spawn: Spawn | None = None
-        self._meter = Meter()
-        self._gate: Gate | None = None
-        self._limiter: anyio.CapacityLimiter | None = None
-        self._stops: set[Stop] = set()
-        self._ended = anyio.Event()
+        self._open: _Open | None = None
 
     async def __aenter__(self) -> Self:
-        if self._limiter is not None:
+        if self._open is not None:
             raise HostOpenError
-        self._limiter = anyio.CapacityLimiter(self._max_sessions)
-        self._gate = Gate(self._max_starts)
-        self._spawn = await self._lifetime.enter_async_context(self._starting())
+        limiter = anyio.CapacityLimiter(self._max_sessions)
+        async with AsyncExitStack() as lifetime:
+            resources = await lifetime.enter_async_context(self._sharing())
+            tasks = anyio.create_task_group()
+            await tasks.__aenter__()
+            self._lifetime = lifetime.pop_all()
+        self._open = _Open(resources, tasks, limiter)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._limiter = None
-        for stop in self._stops:
-            stop.cancel()
-        with anyio.CancelScope(shield=True):
-            while self._stops:
-                self._ended = anyio.Event()
-                await self._ended.wait()
-            await self._lifetime.aclose()
+        host, self._open = self._opened, None
+        host.close()
+        try:
+            with plain_interrupt():
+                with anyio.CancelScope(shield=True):
+                    await host.ended()
+                await host.leave(error)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._lifetime.aclose()
 
     async def run(
         self,
@@ -91,23 +96,147 @@ class Host:
         keep: Keep = True,
     ) -> SessionResult:
         """As `run_session`, as soon as there is room. Raises HostClosedError outside the `async with` block, too."""
-        if self._limiter is None:
-            raise HostClosedError
-        session = parse_request(request)
+        host = self._opened
         environment = cell_environment(os.environ, env=env, pass_env=pass_env)
-        attempt = partial(
-            run_attempt, session, limits or Limits(), environment=environment, on_event=on_event, keep=keep
-        )
-        async with self._limiter:
-            return checked(await self._run(attempt))
+        session = parse_request(request)
+        order = Order(session, environment=environment, limits=limits or Limits(), on_event=on_event, keep=keep)
+        attempted = await host.attempt(order)
+        if attempted.failure is not None:
+            raise attempted.failure
+        return checked(attempted.result)
 
-    async def _run(self, attempt: Callable[..., Awaitable[SessionResult]]) -> SessionResult:
-        if self._limiter is None:
+    def run_many(
+        self,
+        requests: Iterable[Request] | AsyncIterable[Request],
+        *,
+        limits: Limits | None = None,
+        on_event: OnEvent | None = None,
+        env: Mapping[str, str] | None = None,
+        pass_env: Iterable[str] = (),
+        keep: Keep = True,
+    ) -> Answers[SessionResult]:
+        """Run them all, as many at a time as the host runs, and give each result as soon as it is there.
+
+        The next request is taken when there is room for it and the results before have been dealt with, so there may
+        be any number of them. What is wrong with one is its own result: `bad_request`, or `internal` when `on_event`
+        raised. What `requests` raises is raised when those that run have ended. Leaving early cancels what runs; with
+        `async with` around it, it has ended then. Raises HostClosedError outside the host's `async with` block, and in
+        a loop that the host's end cut short.
+        """
+        environment = cell_environment(os.environ, env=env, pass_env=pass_env)
+        make = partial(Order, environment=environment, limits=limits or Limits(), on_event=on_event, keep=keep)
+        host = self._opened
+
+        async def work(request: Request) -> SessionResult:
+            try:
+                order = make(parse_request(request))
+            except RequestError as mistake:
+                return refused(mistake, request if isinstance(request, Mapping) else {})
+            return await host.result(order)
+
+        return host.answers(_each(requests), work)
+
+    def perform(self, orders: AsyncIterable[Order]) -> Answers[tuple[Order, SessionResult]]:
+        """As `run_many`, for orders: each comes back with its result."""
+        host = self._opened
+
+        async def work(order: Order) -> tuple[Order, SessionResult]:
+            return order, await host.result(order)
+
+        return host.answers(orders, work)
+
+    @property
+    def _opened(self) -> "_Open":
+        if self._open is None:
             raise HostClosedError
-        stop = Stop()
-        self._stops.add(stop)
+        return self._open
+
+
+class _Open:
+    """A host from its opening to its end."""
+
+    def __init__(self, resources: Resources, tasks: TaskGroup, limiter: anyio.CapacityLimiter) -> None:
+        self._resources = resources
+        self._tasks = tasks
+        self._limiter = limiter
+        self._is_closed = False
+        self._stops: set[Stop] = set()
+        self._flows: set[Flow[Any, Any]] = set()
+        self._ended = anyio.Event()
+
+    async def attempt(self, order: Order) -> Attempted:
+        """Make it as soon as there is room. Raises HostClosedError when there is none any more."""
+        async with self._limiter:
+            self._check()
+            self._stops.add(order.stop)
+            try:
+                return await attempt(order, self._resources)
+            finally:
+                self._stops.discard(order.stop)
+                self._ended.set()
+
+    async def result(self, order: Order) -> SessionResult:
+        """The same, where nobody is there to be told of a mistake but in the result."""
         try:
-            return await attempt(stop=stop, spawn=self._spawn, meter=self._meter, gate=self._gate)
+            attempted = await self.attempt(order)
+        except RequestError as mistake:
+            return refused(mistake, order.request.model_dump(include=set(NAMING)))
+        if attempted.failure is not None and not isinstance(attempted.failure, Exception):
+            raise attempted.failure
+        return attempted.result
+
+    def answers(self, source: AsyncIterable[Any], work: Callable[[Any], Awaitable[Answer]]) -> Answers[Answer]:
+        """What comes of working on each that the source gives."""
+        width = int(self._limiter.total_tokens)
+        return Answers(Flow(source, work, width=width, has_room=self._has_room), self._begin)
+
+    def close(self) -> None:
+        """Cancel what runs, and begin nothing more."""
+        self._is_closed = True
+        for flow in self._flows:
+            flow.close()
+        for stop in self._stops:
+            if stop.reason is None:
+                stop.cancel()
+
+    async def ended(self) -> None:
+        """Wait for the end of what was cancelled."""
+        while self._stops or self._flows:
+            self._ended = anyio.Event()
+            await self._ended.wait()
+
+    async def leave(self, error: BaseException | None) -> None:
+        """Leave the task group, in which nothing runs any more, with no exception but a cancellation."""
+        if isinstance(error, anyio.get_cancelled_exc_class()):
+            await self._tasks.__aexit__(type(error), error, error.__traceback__)
+        else:
+            await self._tasks.__aexit__(None, None, None)
+
+    async def _has_room(self) -> None:
+        async with self._limiter:
+            self._check()
+
+    def _begin(self, flow: Flow[Any, Any]) -> None:
+        self._check()
+        self._flows.add(flow)
+        self._tasks.start_soon(self._run, flow)
+
+    async def _run(self, flow: Flow[Any, Any]) -> None:
+        try:
+            await flow.run()
         finally:
-            self._stops.discard(stop)
+            self._flows.discard(flow)
             self._ended.set()
+
+    def _check(self) -> None:
+        if self._is_closed:
+            raise HostClosedError
+
+
+async def _each(requests: Iterable[Request] | AsyncIterable[Request]) -> AsyncIterator[Request]:
+    if isinstance(requests, AsyncIterable):
+        async for request in requests:
+            yield request
+    else:
+        for request in requests:
+            yield request

@@ -11,9 +11,10 @@ import anyio
 
 from agentcell.attempt import as_attempt
 from agentcell.environment import cell_environment
-from agentcell.forkserver import starting
 from agentcell.limits import Limits
 from agentcell.listener import OnEvent
+from agentcell.orders import Order
+from agentcell.resources import Resources, sharing
 from agentcell.retry import RetryPolicy, delay_before_next
 from agentcell.run import checked, run_attempt
 from agentcell_protocol.request import parse_request
@@ -59,10 +60,13 @@ async def run_agent_session_isolated(  # noqa: PLR0917 - its callers pass them b
     request = parse_request({name: value for name, value in members.items() if value is not None})
     environment = cell_environment(environ, env=env, pass_env=pass_env)
 
-    run = partial(run_attempt, request, limits or Limits(), environment=environment, on_event=on_event)
+    def attempt(resources: Resources) -> Awaitable[SessionResult]:
+        order = Order(request, environment=environment, limits=limits or Limits(), on_event=on_event)
+        return run_attempt(order, resources)
+
     policy = RetryPolicy(max_attempts=max_retries if subtask_id is not None else 1)
-    async with starting() as spawn:
-        result = checked(await with_retries(partial(run, spawn=spawn), policy))
+    async with sharing() as resources:
+        result = checked(await with_retries(partial(attempt, resources), policy))
     return result.status, result.response, result.usage.model_dump()
 
 

@@ -3,33 +3,32 @@
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from os import environ
 from typing import Any
 
 import anyio
 
-from agentcell.attempt import Ending, cancelled, decide, not_started, spawn_failed
+from agentcell.attempt import Ending, cancelled, decide, listener_failed, not_started, spawn_failed
 from agentcell.environment import cell_environment
 from agentcell.errors import RunningLoopError, request_error
-from agentcell.forkserver import starting
-from agentcell.gate import Gate, Turn
+from agentcell.gate import Turn
 from agentcell.interrupt import plain_interrupt
 from agentcell.limits import Limits
 from agentcell.listener import Listener, OnEvent
-from agentcell.meter import Meter
+from agentcell.orders import Order
 from agentcell.processes import survivors
 from agentcell.reap import in_thread, sweep
 from agentcell.record import Record
+from agentcell.resources import Resources, sharing
 from agentcell.result_file import write_result_file
-from agentcell.spawn import Child, Spawn
-from agentcell.stop import Stop
+from agentcell.spawn import Child
 from agentcell.supervise import Supervision
 from agentcell.surroundings import Surroundings
 from agentcell.timers import inner_timers
 from agentcell.transcripts import Keep, OccupiedError
-from agentcell_protocol.cell import MARKER, new_marker
+from agentcell_protocol.cell import MARKER
 from agentcell_protocol.codec import encode
 from agentcell_protocol.errors import RequestError
 from agentcell_protocol.events import Detail
@@ -39,6 +38,14 @@ from agentcell_protocol.request import SessionRequest, parse_request, with_sessi
 from agentcell_protocol.result import SessionResult
 
 Request = SessionRequest | Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Attempted:
+    """How a session ended; `failure` is what its `on_event` raised, which the result tells, too."""
+
+    result: SessionResult
+    failure: BaseException | None = None
 
 
 async def run_session(
@@ -59,8 +66,8 @@ async def run_session(
     Cancelling the task ends the cell before it propagates.
     """
     session, environment = parse_request(request), cell_environment(environ, env=env, pass_env=pass_env)
-    result = await run_attempt(session, limits or Limits(), environment=environment, on_event=on_event, keep=keep)
-    return checked(result)
+    order = Order(session, environment=environment, limits=limits or Limits(), on_event=on_event, keep=keep)
+    return checked(await run_attempt(order))
 
 
 def run_session_sync(
@@ -79,40 +86,34 @@ def run_session_sync(
     return anyio.run(session)
 
 
-async def run_attempt(
-    request: SessionRequest,
-    limits: Limits,
-    *,
-    environment: Mapping[str, str],
-    on_event: OnEvent | None = None,
-    stop: Stop | None = None,
-    spawn: Spawn | None = None,
-    meter: Meter | None = None,
-    keep: Keep = True,
-    gate: Gate | None = None,
-) -> SessionResult:
-    """Run the session once in a cell with this environment; `stop` cancels it and still gets its result.
+async def run_attempt(order: Order, resources: Resources | None = None) -> SessionResult:
+    """Run the session of the order once; what starts its cell lives no longer when no `resources` are given.
 
-    Without a `spawn` it is a fork of a server that lives no longer; sessions of one event loop may share a `meter` and
-    a `gate`. Raises RequestError for a request too long for its line, and whatever `on_event` raises.
+    Raises RequestError for a request too long for its line, and whatever `on_event` raises.
     """
-    stop = stop or Stop()
-    is_fresh = request.session_id is None and request.resume is None
-    request = with_session_id(request)
-    line = request_line(request, on_event, limits)
-    surroundings = Surroundings(request, environment, keep=keep, is_fresh=is_fresh)
-    starter = starting() if spawn is None else nullcontext(spawn)
+    attempted = await attempt(order, resources)
+    if attempted.failure is not None:
+        raise attempted.failure
+    return attempted.result
+
+
+async def attempt(order: Order, resources: Resources | None = None) -> Attempted:
+    """`run_attempt` for callers who want the result of a session whose `on_event` raised."""
+    is_fresh = order.request.session_id is None and order.request.resume is None
+    order = replace(order, request=with_session_id(order.request))
+    line = request_line(order.request, order.on_event, order.limits)
+    surroundings = Surroundings(order.request, order.environment, keep=order.keep, is_fresh=is_fresh)
+    listener = Listener(order.on_event, _heard(order.request))
     with plain_interrupt():
-        async with starter as start_cell, (gate or Gate()).turn(stop) as turn:
-            if stop.reason is not None:
-                result = not_started(request, cancelled(stop.reason))
+        async with (
+            sharing() if resources is None else nullcontext(resources) as shared,
+            shared.gate.turn(order.stop) as turn,
+        ):
+            if order.stop.reason is not None:
+                result = not_started(order.request, cancelled(order.stop.reason))
             else:
-                listener = Listener(on_event, _heard(request))
-                cell = _Cell(
-                    request, limits, environment, surroundings, listener, stop, start_cell, meter or Meter(), turn
-                )
-                result = await cell.run(line)
-    return await write_result_file(request, result)
+                result = await _Cell(order, surroundings, listener, shared, turn).run(line)
+    return Attempted(await write_result_file(order.request, result), listener.failure)
 
 
 def checked(result: SessionResult) -> SessionResult:
@@ -142,16 +143,11 @@ def _heard(request: SessionRequest) -> Detail:
 class _Cell:
     """One cell, from before its start until nothing is left of it."""
 
-    request: SessionRequest
-    limits: Limits
-    environment: Mapping[str, str]
+    order: Order
     surroundings: Surroundings
     listener: Listener
-    stop: Stop
-    spawn: Spawn
-    meter: Meter
+    shared: Resources
     turn: Turn
-    marker: str = field(default_factory=new_marker)
     began: float = field(default_factory=time.monotonic)
 
     async def run(self, line: bytes) -> SessionResult:
@@ -161,28 +157,29 @@ class _Cell:
                 lifetime.enter_context(self.surroundings)
                 child = self._start()
             except OccupiedError as occupied:
-                return not_started(self.request, occupied.as_session_error())
+                return not_started(self.order.request, occupied.as_session_error())
             except OSError as problem:
-                return spawn_failed(self.request, problem)
+                return spawn_failed(self.order.request, problem)
             lifetime.callback(child.close)
             supervision = self._supervision(child)
             swept = await self._supervise(supervision, child, line)
             if child.failure is not None and supervision.cause is None:
-                return spawn_failed(self.request, child.failure)
-            if self.listener.failure is not None:
-                raise self.listener.failure
+                return spawn_failed(self.order.request, child.failure)
             ending = self._ending(supervision, child, swept)
-            return self.surroundings.described(decide(self.request, ending)).masked(ending.mask)
+            result = self.surroundings.described(decide(self.order.request, ending))
+            if self.listener.failure is not None:
+                result = listener_failed(result, self.listener.failure)
+            return result.masked(ending.mask)
 
     def _start(self) -> Child:
-        settings = {MARKER: self.marker, **inner_timers(self.limits)}
-        return self.spawn({**self.environment, **self.surroundings.variables, **settings}, self.request.project_dir)
+        order = self.order
+        settings = {MARKER: order.marker, **inner_timers(order.limits)}
+        variables = {**order.environment, **self.surroundings.variables, **settings}
+        return self.shared.spawn(variables, order.request.project_dir)
 
     def _supervision(self, child: Child) -> Supervision:
-        record = Record(self.request.session_name, self.request.identity)
-        return Supervision(
-            child, record, self.listener, self.limits, self.stop, meter=self.meter, on_started=self.turn.end
-        )
+        record = Record(self.order.request.session_name, self.order.request.identity)
+        return Supervision(child, record, self.listener, self.order, meter=self.shared.meter, on_started=self.turn.end)
 
     async def _supervise(self, supervision: Supervision, child: Child, line: bytes) -> int:
         """Watch it to its end, and end whatever it left, also when cancelled; how many strays there were."""
@@ -192,12 +189,12 @@ class _Cell:
         finally:
             with anyio.CancelScope(shield=True):
                 below = [*supervision.below, *survivors(supervision.gauge.last)]
-                swept = await sweep(child, self.marker, below, self.stop.forced)
+                swept = await sweep(child, self.order.marker, below, self.order.stop.forced)
                 await in_thread(self.surroundings.clear)
         return swept
 
     def _ending(self, supervision: Supervision, child: Child, swept: int) -> Ending:
-        mask = Mask(self.environment, self.request.env or {})
+        mask = Mask(self.order.environment, self.order.request.env or {})
         gauge = supervision.gauge
         return Ending(
             record=supervision.record,

@@ -9,6 +9,7 @@ from anyio.abc import TaskStatus
 
 from agentcell.limits import Limits
 from agentcell.listener import OnEvent
+from agentcell.orders import Order
 from agentcell.run import run_attempt
 from agentcell.stop import Stop
 from agentcell.transcripts import Keep
@@ -25,9 +26,9 @@ async def run_until_signalled(
     keep: Keep = True,
 ) -> SessionResult:
     """Run one session; SIGINT, SIGTERM and SIGHUP cancel it, the result is `cancelled` then."""
-    stop = Stop()
-    async with cancelling_on_signals(stop):
-        return await run_attempt(request, limits, environment=environment, on_event=on_event, stop=stop, keep=keep)
+    order = Order(request, environment=environment, limits=limits, on_event=on_event, keep=keep)
+    async with cancelling_on_signals(order.stop):
+        return await run_attempt(order)
 
 
 @asynccontextmanager

@@ -11,13 +11,12 @@ import anyio
 from agentcell.causes import Cause, Exceeded, Limited, Lingered, Stopped
 from agentcell.gauge import Gauge
 from agentcell.idle import Silence, until_idle
-from agentcell.limits import Limits
 from agentcell.listener import Listener
 from agentcell.meter import Meter
+from agentcell.orders import Order
 from agentcell.reap import end_worker
 from agentcell.record import Record
 from agentcell.spawn import Child
-from agentcell.stop import Stop
 from agentcell.tail import Tail
 from agentcell_protocol.framing import LineFramer
 
@@ -49,8 +48,7 @@ class Supervision:
         child: Child,
         record: Record,
         listener: Listener,
-        limits: Limits,
-        stop: Stop,
+        order: Order,
         *,
         meter: Meter,
         on_started: Callable[[], object],
@@ -59,14 +57,14 @@ class Supervision:
         self.below: list[psutil.Process] = []
         self.record = record
         self.tail = Tail()
-        self.gauge = Gauge(lambda: child.pid, limits)
+        self.gauge = Gauge(lambda: child.pid, order.limits)
         self._child = child
         self._listener = listener
-        self._limits = limits
-        self._stop = stop
+        self._limits = order.limits
+        self._stop = order.stop
         self._meter = meter
         self._on_started = on_started
-        self._silence = Silence(limits.idle_seconds or inf)
+        self._silence = Silence(order.limits.idle_seconds or inf)
         self._output_bytes = 0
         self._over = anyio.Event()
         self._exited = anyio.Event()

@@ -19,8 +19,9 @@ from tests.worker import noting, script
 from agentcell import Host
 from agentcell.environment import cell_environment
 from agentcell.forkserver import ForkServer
-from agentcell.limits import Limits
 from agentcell.offline import Endpoint, offline_environment, offline_model
+from agentcell.orders import Order
+from agentcell.resources import Resources
 from agentcell.run import run_attempt
 from agentcell_protocol.request import parse_request
 from agentcell_protocol.result import SessionResult
@@ -62,7 +63,7 @@ def test_a_session_imports_nothing_after_its_fork(tmp_path: Path) -> None:
         environment[noting.FILE] = str(imported)
         session = parse_request(request(tmp_path, agent_type="helper", agents_dir=str(agents), events="full"))
         with anyio.fail_after(BOUND_SECONDS):
-            return await run_attempt(session, Limits(), environment=environment, spawn=server.spawn)
+            return await run_attempt(Order(session, environment=environment), Resources(server.spawn))
 
     try:
         with offline_model({"turns": [calls("echo hello"), {"text": "Done."}]}) as endpoint:

@@ -20,6 +20,7 @@ from tests.e2e.scenes import living
 from agentcell.environment import cell_environment
 from agentcell.limits import Limits
 from agentcell.offline import Endpoint, offline_environment, offline_model
+from agentcell.orders import Order
 from agentcell.run import run_attempt
 from agentcell.stop import Stop
 from agentcell_protocol.request import parse_request
@@ -123,7 +124,8 @@ async def attempt(
     environment = cell_environment({}, env=offline_environment(endpoint, home))
     session = parse_request(request(project_dir=str(home)))
     with anyio.fail_after(BOUND_SECONDS):
-        return await run_attempt(session, limits or Limits(), environment=environment, on_event=listen, stop=stop)
+        order = Order(session, environment=environment, limits=limits or Limits(), on_event=listen, stop=stop)
+        return await run_attempt(order)
 
 
 @pytest.mark.parametrize("ending", ["success", "timeout", "cancel"])

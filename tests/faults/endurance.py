@@ -94,5 +94,5 @@ async def main(home: Path, sessions: int) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "fork":
-        vars(agentcell.host)["starting"] = forking
+        vars(agentcell.resources)["starting"] = forking
     anyio.run(main, Path(sys.argv[2]), int(sys.argv[3]))

@@ -14,6 +14,8 @@ from tests.faults import forking
 from agentcell.forkserver import ForkServer
 from agentcell.limits import Limits
 from agentcell.listener import OnEvent
+from agentcell.orders import Order
+from agentcell.resources import Resources
 from agentcell.run import run_attempt
 from agentcell.spawn import Spawn, start_cold
 from agentcell.stop import Stop
@@ -70,6 +72,23 @@ class Room:
         known = {"session_name": "a", "agent_type": "coder", "project_dir": str(self.path), "starting_message": "hi"}
         return parse_request({**known, **members})
 
+    def order(
+        self,
+        limits: Limits | None = None,
+        *,
+        on_event: OnEvent | None = None,
+        stop: Stop | None = None,
+        members: Mapping[str, Any] | None = None,
+    ) -> Order:
+        request = self.request(**(members or {}))
+        return Order(
+            request,
+            environment=self.environment,
+            limits=limits or Limits(),
+            on_event=on_event,
+            stop=stop or Stop(),
+        )
+
     async def run(
         self,
         worker: str,
@@ -80,14 +99,8 @@ class Room:
         members: Mapping[str, Any] | None = None,
     ) -> SessionResult:
         with anyio.fail_after(BOUND_SECONDS):
-            return await run_attempt(
-                self.request(**(members or {})),
-                limits or Limits(),
-                environment=self.environment,
-                on_event=on_event,
-                stop=stop,
-                spawn=self.spawner(worker, *argv),
-            )
+            order = self.order(limits, on_event=on_event, stop=stop, members=members)
+            return await run_attempt(order, Resources(self.spawner(worker, *argv)))
 
 
 @dataclass(frozen=True)

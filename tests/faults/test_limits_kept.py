@@ -9,6 +9,7 @@ from tests.faults.harness import Room, Told, told
 
 from agentcell.limits import Limits
 from agentcell.meter import Meter
+from agentcell.resources import Resources
 from agentcell.run import run_attempt
 from agentcell_protocol.errors import Category
 from agentcell_protocol.result import SessionResult, Usage
@@ -63,9 +64,8 @@ async def test_a_cell_that_takes_too_much_leaves_the_others_alone(room: Room) ->
     limits = Limits(max_memory_mb=LIMIT_MB)
 
     async def run(worker: str, argument: str) -> None:
-        results[worker] = await run_attempt(
-            room.request(), limits, environment=room.environment, spawn=room.spawner(worker, argument), meter=meter
-        )
+        resources = Resources(room.spawner(worker, argument), meter)
+        results[worker] = await run_attempt(room.order(limits), resources)
 
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:

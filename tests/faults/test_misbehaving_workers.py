@@ -10,6 +10,7 @@ from tests.faults.harness import BOUND_SECONDS, KEY, Room, Told, told
 
 from agentcell import reap, supervise
 from agentcell.limits import Limits
+from agentcell.resources import Resources
 from agentcell.run import run_attempt
 from agentcell.spawn import start_cold
 from agentcell.stop import Stop
@@ -252,9 +253,8 @@ async def test_every_failed_result_has_the_id_of_its_session(room: Room, worker:
         stop.cancel()
     spawn = partial(start_cold, command=("/no/such/python",)) if worker == "not there" else room.spawner(worker)
     with anyio.fail_after(BOUND_SECONDS):
-        result = await run_attempt(
-            room.request(**members), Limits(startup_seconds=0.3), environment=room.environment, spawn=spawn, stop=stop
-        )
+        order = room.order(Limits(startup_seconds=0.3), stop=stop, members=members)
+        result = await run_attempt(order, Resources(spawn))
     assert (result.status, result.session_id, result.attempts[0].session_id) == ("error", ID, ID)
 
 
@@ -265,6 +265,6 @@ async def test_a_failed_result_has_the_id_that_was_made_for_its_session(room: Ro
 
 async def test_a_missing_interpreter_is_a_result(room: Room) -> None:
     spawn = partial(start_cold, command=("/no/such/python",))
-    result = await run_attempt(room.request(), Limits(), environment=room.environment, spawn=spawn)
+    result = await run_attempt(room.order(), Resources(spawn))
     assert result.error is not None
     assert (result.error.category, result.error.details) == (Category.SPAWN_FAILED, {"errno": 2})

@@ -17,10 +17,10 @@ BOUND_SECONDS = 60.0
 DRIVER = """
 import json, sys
 from functools import partial
-from agentcell import reap, signals, spawn
+from agentcell import reap, resources, signals, spawn
 reap.GRACE_SECONDS = 3600
 start = partial(spawn.start_cold, command=json.loads(sys.argv.pop(1)))
-signals.run_attempt = partial(signals.run_attempt, spawn=start)
+signals.run_attempt = partial(signals.run_attempt, resources=resources.Resources(start))
 from agentcell.{module} import main
 sys.exit(main())
 """

@@ -7,6 +7,7 @@ import pytest
 
 from agentcell import isolated
 from agentcell.isolated import run_agent_session_isolated, with_retries
+from agentcell.orders import Order
 from agentcell.retry import RetryPolicy
 from agentcell_protocol.errors import Category, RequestError, SessionError, session_error
 from agentcell_protocol.request import SessionRequest
@@ -31,8 +32,8 @@ class Attempts:
     async def attempt(self) -> SessionResult:
         return self.results.pop(0)
 
-    async def run(self, request: SessionRequest, _limits: object, **_: object) -> SessionResult:
-        self.requests.append(request)
+    async def run(self, order: Order, _resources: object) -> SessionResult:
+        self.requests.append(order.request)
         return self.results.pop(0)
 
     async def pause(self, seconds: float) -> None:

@@ -14,6 +14,7 @@ from tests.faults.harness import Room, spawner
 import agentcell
 from agentcell import reap
 from agentcell.limits import Limits
+from agentcell.resources import Resources
 from agentcell.run import checked, run_attempt, run_session, run_session_sync
 from agentcell.stop import Stop
 from agentcell_protocol.errors import Category, RequestError, session_error
@@ -219,9 +220,9 @@ async def test_a_missing_scratch_place_is_a_result(room: Room, monkeypatch: pyte
 
 
 async def test_a_request_too_long_for_a_line_is_refused(room: Room) -> None:
-    request = room.request(starting_message="x" * LINE_LIMIT)
+    order = room.order(members={"starting_message": "x" * LINE_LIMIT})
     with pytest.raises(RequestError, match="bytes long as a line"):
-        await run_attempt(request, Limits(), environment=room.environment, spawn=spawner("falls_silent"))
+        await run_attempt(order, Resources(spawner("falls_silent")))
 
 
 async def test_a_wrong_request_is_the_callers_mistake() -> None:
