@@ -130,6 +130,15 @@ def test_a_directory_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
     assert f"Invalid value for --agents-dir: {tmp_path}/nowhere is not a directory; name the " in ended.stderr
 
 
+def test_a_directory_that_cannot_be_read_is_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.path.isdir", lambda _: True)
+    missing = tmp_path / "nowhere"
+    ended = run("--json", "--agents-dir", str(missing))
+    assert (ended.exit_code, len(ended.stdout.splitlines())) == (1, len(AGENT_CONFIGS))
+    remedy = "name the directory that holds the definitions of agent types"
+    assert ended.stderr == f"agents_dir: {missing} cannot be read: No such file or directory; {remedy}\n"
+
+
 def test_the_listing_is_not_what_lies_in_the_directory_it_is_asked_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,7 +190,7 @@ def test_the_worker_prints_the_same_without_its_host(directory: Path) -> None:
     *types, problem = [json.loads(line) for line in ended.stdout.splitlines()]
     assert [line["name"] for line in types] == list(AGENT_CONFIGS)
     assert problem == {
-        "file": str(missing),
+        "file": "agents_dir",
         "reason": f"{missing} cannot be read: No such file or directory",
         "remedy": "name the directory that holds the definitions of agent types",
     }

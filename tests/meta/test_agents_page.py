@@ -15,6 +15,7 @@ from tests.meta.source import MODULES
 from tests.worker.shop import put_quick_python
 
 from agentcell.offline import offline_model
+from agentcell_protocol.codec import kind
 from agentcell_protocol.request import parse_request
 from agentcell_worker import client, session
 from agentcell_worker.agents.registry import AGENT_CONFIGS, CONVERSATION, AgentType
@@ -25,8 +26,6 @@ PAGE = page("docs/agents.md")
 
 FLOWS = [agent for agent in AGENT_CONFIGS.values() if agent.flow != CONVERSATION]
 FLOW_SOURCES = [module.path.read_text("utf-8") for module in MODULES if ".agents." in module.name]
-
-JSON_NAMES = {dict: "object", bool: "boolean", str: "string", float: "number"}
 
 SHOP = "def total(prices: list[int]) -> int:\n    return sum(prices)\n"
 TEST = "from shop import total\n\n\ndef test_total() -> None:\n    assert total([1, 2]) == 3\n"
@@ -134,7 +133,7 @@ def test_what_all_types_have_in_common_they_have() -> None:
 @each_flow
 def test_the_parameters_of_a_flow_are_those_of_the_registry(agent: AgentType) -> None:
     said = [(names(row[:1])[0], row[1]) for row in rows(section(agent.name), "`context`")]
-    assert said == [(name, JSON_NAMES[kind]) for name, kind in agent.context.items()]
+    assert said == [(name, kind(expected()).split()[1]) for name, expected in agent.context.items()]
 
 
 @each_flow

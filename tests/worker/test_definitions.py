@@ -1,6 +1,7 @@
 """Agent types in Markdown files: what they may look like, and what is said of those that define none."""
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -267,6 +268,19 @@ def test_what_defines_nothing_is_told_with_reason_and_remedy(
 ) -> None:
     told, what_to_do = the_problem(tmp_path, content)
     assert (told, what_to_do) == (reason, what_to_do if remedy is None else remedy)
+
+
+def test_a_value_that_is_nested_too_deep_is_text_and_takes_no_time(tmp_path: Path) -> None:
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(100_000)  # as a worker has it
+    try:
+        deep = "[" * 20_000
+        found = read(
+            tmp_path, x=definition("name: x", f"description: {deep}"), y=definition("name: y", f"hooks: {deep}")
+        )
+    finally:
+        sys.setrecursionlimit(limit)
+    assert (found.types["x"].description, list(own(found))) == (deep, ["x", "y"])
 
 
 def _directory(path: Path) -> None:

@@ -1,5 +1,6 @@
 """What all flows promise: how they open clients and run sessions, and what comes of each ending."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,17 @@ async def test_parameters_may_be_given_in_their_order(
         product = await case.function(project, spec, own, "m-1", 4000, True, *more)
     assert (product, len(model.asked)) == (case.product, 1)
     assert (model.opened[0][1]["model"], model.opened[0][1]["max_thinking_tokens"]) == ("m-1", 4000)
+
+
+@each_flow
+async def test_a_parameter_that_is_no_object_fails_before_a_session(
+    case: Case, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = playing(case, project, monkeypatch)
+    name = next(iter(case.context))
+    case = replace(case, context={**case.context, name: ["odd"]})
+    error = f"context.{name}: an array is not allowed here; give an object"
+    assert (await call(case, project, None), model.asked) == (case.failure(error), [])
 
 
 @each_flow

@@ -14,6 +14,9 @@ Members = list[tuple[str, Any]]
 NO_MEMBER = ("its front matter holds what is no member", "write lines such as name: NAME")
 """Reason and remedy for what is not of the form NAME: VALUE."""
 
+MAX_DEPTH = 20
+"""Of a member's value: what people write has three, and a loader that goes deeper takes seconds."""
+
 _MEMBER = re.compile(r"""["']?([A-Za-z_][\w-]*)["']?\s*:(?:\s|$)""")
 
 
@@ -45,9 +48,22 @@ def members_of(text: str, known: Collection[str]) -> Members:
     return [member for lines in _parts(text) for member in _read_leniently(lines, known)]
 
 
+class _Loader(yaml.BaseLoader):
+    """Every scalar is a string to it, and it constructs nothing else. Raises YAMLError for what is nested too deep."""
+
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise yaml.YAMLError("it is nested too deep")
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+
 def _read(text: str) -> Members:
-    # every scalar is a string to this loader, and it constructs nothing else
-    loader = yaml.BaseLoader(text)
+    loader = _Loader(text)
     try:
         node = loader.get_single_node()
         if not isinstance(node, yaml.MappingNode) or not all(isinstance(key, yaml.ScalarNode) for key, _ in node.value):
@@ -77,7 +93,7 @@ def _parts(text: str) -> Iterator[list[str]]:
 def _read_leniently(lines: list[str], known: Collection[str]) -> Members:
     try:
         return _read("\n".join(lines))
-    except (yaml.YAMLError, RecursionError):
+    except yaml.YAMLError:
         for line in lines[1:]:
             if (hidden := _MEMBER.match(line.strip())) and hidden[1] in known:
                 remedy = f"begin the line at the margin, or put the text that has {hidden[1]}: in it into quotes"

@@ -8,13 +8,10 @@ from argparse import ArgumentParser
 from dataclasses import asdict
 from typing import Any
 
-from agentcell_protocol.codec import encode
+from agentcell_protocol.codec import encode, kind
 from agentcell_protocol.errors import RequestError
 from agentcell_worker.agents.definitions import Definitions, Problem, read_definitions
 from agentcell_worker.agents.registry import AGENT_CONFIGS, AgentType
-
-KINDS = {dict: "object", bool: "boolean", str: "string", float: "number"}
-"""What a parameter of a flow is in JSON."""
 
 
 def main(arguments: list[str]) -> None:
@@ -32,7 +29,7 @@ def _found(directory: str | None) -> Definitions:
     try:
         return read_definitions(directory)
     except RequestError as unreadable:
-        return Definitions(AGENT_CONFIGS, (Problem(directory, unreadable.reason, unreadable.remedy),))
+        return Definitions(AGENT_CONFIGS, (Problem("agents_dir", unreadable.reason, unreadable.remedy),))
 
 
 def _described(agent: AgentType) -> dict[str, Any]:
@@ -44,7 +41,7 @@ def _described(agent: AgentType) -> dict[str, Any]:
         "disallowed_tools": list(agent.disallowed_tools),
         "permission_mode": agent.permission_mode,
         "model": agent.model,
-        "context": {name: KINDS[kind] for name, kind in agent.context.items()},
+        "context": {name: kind(expected()).split()[1] for name, expected in agent.context.items()},
         "needs_message": agent.needs_message,
         "source": "built-in" if agent.source is None else str(agent.source),
     }

@@ -31,15 +31,14 @@ class Agent:
     verbose: bool
     sessions: Sessions
 
-    async def ask(self, starting_message: str) -> str:
-        """One session of its own: what the model answers. Raises FlowError."""
+    async def ask(self, starting_message: str) -> None:
+        """One session of its own. Raises FlowError."""
         parts = (self.role, starting_message, self.sessions.wish(self.agent_type))
         message = "\n\n".join(part for part in parts if part)
         with _failing(""):
             ended = await self.sessions.run(self.client, self.agent_type, message, self.spec_dir, verbose=self.verbose)
         if ended.status == "error":
             raise FlowError(ended.response, ended.trace.error)
-        return ended.response
 
 
 def prepare(

@@ -6,7 +6,7 @@ from typing import Any
 
 from agentcell_protocol.result import SessionResult
 from agentcell_worker.agents.base import run_generator_session
-from agentcell_worker.agents.briefing import json_block
+from agentcell_worker.agents.briefing import json_block, required_object
 from agentcell_worker.agents.flow import FlowError, deliver, flow
 from agentcell_worker.agents.job import Job
 from agentcell_worker.agents.sessions import Sessions
@@ -55,7 +55,7 @@ async def run_migration_assistant(  # noqa: PLR0917 - callers may pass them so
         AGENT_TYPE,
         project_dir,
         spec_dir,
-        json_block("Migration context", migration_context) if migration_context else NO_CONTEXT,
+        _briefing(migration_context),
         model=model,
         max_thinking_tokens=max_thinking_tokens,
         verbose=verbose,
@@ -72,6 +72,12 @@ async def run_migration_assistant(  # noqa: PLR0917 - callers may pass them so
         "migration_plan_path": _plan(Path(project_dir), spec_dir),
         "validation": validation,
     }
+
+
+def _briefing(migration_context: Mapping[str, Any] | None) -> str:
+    if not migration_context:
+        return NO_CONTEXT
+    return json_block("Migration context", required_object("migration_context", migration_context))
 
 
 def _plan(project: Path, spec_dir: str | Path | None) -> str | None:

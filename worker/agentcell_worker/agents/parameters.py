@@ -10,9 +10,6 @@ from agentcell_worker.agents.registry import AgentType
 from agentcell_worker.checks.coverage import percent_problem
 from agentcell_worker.checks.interpreter import interpreter_problem
 
-GIVE = {dict: "give an object", bool: "give true or false", str: "give a string", float: "give a number"}
-"""The remedy for a parameter that is not of that type."""
-
 Rule = tuple[Callable[[Any, Path], str | None], str]
 """Says what is wrong with a value in a project, and what to give instead."""
 
@@ -30,9 +27,15 @@ def check_context(context: Mapping[str, Any], agent: AgentType, project_dir: Pat
             raise RequestError(f"context.{name}", f"is not taken by {agent.name}", f"it takes {known}")
         if value is None:
             continue
-        if not _is_of(agent.context[name], value):
-            raise RequestError(f"context.{name}", f"{kind(value)} is not allowed here", GIVE[agent.context[name]])
+        check_kind(name, agent.context[name], value)
         check_value(name, value, project_dir)
+
+
+def check_kind(name: str, expected: type, value: Any) -> None:
+    """Raises RequestError for a value of another type."""
+    if not _is_of(expected, value):
+        wanted = "true or false" if expected is bool else kind(expected())
+        raise RequestError(f"context.{name}", f"{kind(value)} is not allowed here", f"give {wanted}")
 
 
 def check_value(name: str, value: Any, project_dir: Path) -> None:
@@ -46,4 +49,4 @@ def check_value(name: str, value: Any, project_dir: Path) -> None:
 def _is_of(expected: type, value: object) -> bool:
     if expected is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
-    return isinstance(value, expected)
+    return isinstance(value, Mapping if expected is dict else expected)
