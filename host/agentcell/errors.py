@@ -6,8 +6,13 @@ ValueError
 RuntimeError
 ├── HostClosedError     a `Host` is used outside its `async with`
 ├── HostOpenError       a `Host` is entered again while it is open
+├── RunDirectoryError   a directory cannot be a batch's run directory
+│   └── BusyError       another batch has it
 └── RunningLoopError    `run_session_sync` is called where a loop runs already
 """
+
+import time
+from pathlib import Path
 
 from agentcell_protocol.errors import Category, RequestError, SessionError
 
@@ -24,6 +29,28 @@ class HostOpenError(RuntimeError):
 
     def __init__(self) -> None:
         super().__init__("this host is open already: share it, or make another Host()")
+
+
+class RunDirectoryError(RuntimeError):
+    """A directory that a batch cannot use: `path`, the `reason`, and what to do as `remedy`."""
+
+    def __init__(self, path: Path, reason: str, remedy: str) -> None:
+        self.path = path
+        self.reason = reason
+        self.remedy = remedy
+        super().__init__(f"{path}: {reason}; {remedy}")
+
+
+class BusyError(RunDirectoryError):
+    """A run directory that another batch has: process `pid`, `since` then (Unix seconds), where that is known."""
+
+    def __init__(self, path: Path, pid: int | None, since: float | None) -> None:
+        self.pid = pid
+        self.since = since
+        reason = "another batch has it"
+        if pid is not None and since is not None:
+            reason = f"process {pid} has it, since {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(since))}"
+        super().__init__(path, reason, "wait for that batch, stop it with agentcell stop, or name another directory")
 
 
 class RunningLoopError(RuntimeError):

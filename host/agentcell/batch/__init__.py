@@ -1,1 +1,1 @@
-"""Batches: many requests, one run directory, and what became of each."""
+"""Batches: many requests from a file, in a run directory from which the same command goes on whatever ended it."""

@@ -1,0 +1,209 @@
+"""What became of each row until now: the journal and the results, folded. Pure."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from agentcell.attempts import Tried
+from agentcell.batch.results import STATUSES, Finished
+from agentcell_protocol.errors import Category, session_error
+from agentcell_protocol.result import Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAttempt:
+    """An attempt that was started and not seen to end. `at` is in Unix seconds, `line` the row's number."""
+
+    number: int
+    mode: str
+    session_id: str | None
+    marker: str
+    boot_id: str
+    host_pid: int
+    at: float
+    digest: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class ItemHistory:
+    """What became of one row.
+
+    `past` are the attempts that ended since it was first run, or run again as if it had not been tried, the last one
+    of all was number `last_attempt`. A row that is finished has a `status`, and none of its attempts here: its
+    result has them. `retry_at` is in Unix seconds.
+    """
+
+    id: str
+    digest: str | None
+    past: tuple[Tried, ...] = ()
+    last_attempt: int = 0
+    open: OpenAttempt | None = None
+    retry_at: float | None = None
+    is_finished: bool = False
+    status: str | None = None
+    category: str | None = None
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        """The same as they are in a result."""
+        return [tried.attempt for tried in self.past]
+
+    @property
+    def counted(self) -> int:
+        """How many of them count against the retries."""
+        return sum(tried.is_counted for tried in self.past)
+
+
+@dataclass(slots=True)
+class _Item:
+    """A row as the journal has it; messages stay as they are until somebody asks."""
+
+    digest: str | None = None
+    last_attempt: int = 0
+    ended: list[dict[str, Any]] = field(default_factory=list)
+    open: dict[str, Any] | None = None
+
+
+class History:
+    """The journal's lines, one after the other, on top of the results, which may change meanwhile.
+
+    `opened`, `closed` and `paused` are the last lines of these kinds that still hold, or None.
+    """
+
+    def __init__(self, finished: Mapping[str, Finished]) -> None:
+        self.finished = finished
+        self.opened: dict[str, Any] | None = None
+        self.closed: dict[str, Any] | None = None
+        self.paused: dict[str, Any] | None = None
+        self._items: dict[str, _Item] = {}
+
+    def ids(self) -> Iterator[str]:
+        """All rows that were ever run or refused, those that are finished first."""
+        yield from self.finished
+        yield from (id_ for id_ in self._items if id_ not in self.finished)
+
+    def of(self, id: str) -> ItemHistory | None:  # noqa: A002 - it is what it is called everywhere
+        """What became of the row; None when it was never tried."""
+        item, finished = self._items.get(id), self.finished.get(id)
+        if item is None and finished is None:
+            return None
+        item = item or _Item()
+        retry_at = item.ended[-1].get("retry_at") if item.ended and item.open is None else None
+        return ItemHistory(
+            id=id,
+            digest=finished.digest if finished else item.digest,
+            past=tuple(map(_tried, item.ended)),
+            last_attempt=item.last_attempt,
+            open=_open(item.open),
+            retry_at=retry_at if isinstance(retry_at, int | float) else None,
+            is_finished=finished is not None,
+            status=finished.status if finished else None,
+            category=finished.category if finished else None,
+        )
+
+    def open_attempts(self) -> Iterator[tuple[str, OpenAttempt]]:
+        """Those that were not seen to end, with the ids of their rows."""
+        for id_, item in self._items.items():
+            if (attempt := _open(item.open)) is not None:
+                yield id_, attempt
+
+    def apply(self, message: dict[str, Any]) -> bool:
+        """Take in the journal's next line; false when it makes no sense. Events that are not known are passed over."""
+        event = message.get("event")
+        if not isinstance(event, str):
+            return False
+        match event:
+            case "started" | "ended":
+                return self._attempt(event, message)
+            case "reopened":
+                return self._reopened(message)
+            case "opened":
+                self.opened, self.closed, self.paused = message, None, None
+            case "closed":
+                self.closed = message
+            case "paused":
+                self.paused = message
+            case "resumed":
+                self.paused = None
+        return True
+
+    def _attempt(self, event: str, message: dict[str, Any]) -> bool:
+        id_, number = message.get("id"), message.get("attempt")
+        if not isinstance(id_, str) or not isinstance(number, int):
+            return False
+        return self._started(id_, number, message) if event == "started" else self._ended(id_, number, message)
+
+    def _started(self, id_: str, number: int, message: dict[str, Any]) -> bool:
+        if not _is_started(message):
+            return False
+        item = self._items.setdefault(id_, _Item())
+        item.digest, item.open = message["digest"], message
+        item.last_attempt = max(item.last_attempt, number)
+        return True
+
+    def _ended(self, id_: str, number: int, message: dict[str, Any]) -> bool:
+        if message.get("status") not in STATUSES:
+            return False
+        item = self._items.setdefault(id_, _Item())
+        item.last_attempt = max(item.last_attempt, number)
+        if id_ not in self.finished:
+            item.ended.append(message)
+        if item.open is not None and item.open["attempt"] == number:
+            item.open = None
+        return True
+
+    def _reopened(self, message: dict[str, Any]) -> bool:
+        ids = message.get("ids")
+        if not isinstance(ids, list):
+            return False
+        for id_ in ids:
+            if id_ in self._items:
+                self._items[id_].ended.clear()
+        return True
+
+
+def fold(messages: Iterable[dict[str, Any]], finished: Mapping[str, Finished]) -> History:
+    """The history that these lines of a journal tell."""
+    history = History(finished)
+    for message in messages:
+        history.apply(message)
+    return history
+
+
+def _is_started(message: Mapping[str, Any]) -> bool:
+    texts = ("digest", "marker", "boot_id", "mode")
+    return all(isinstance(message.get(name), str) for name in texts)
+
+
+def _open(message: Mapping[str, Any] | None) -> OpenAttempt | None:
+    if message is None:
+        return None
+    return OpenAttempt(
+        number=message["attempt"],
+        mode=message["mode"],
+        session_id=message.get("session_id"),
+        marker=message["marker"],
+        boot_id=message["boot_id"],
+        host_pid=message.get("host_pid", 0),
+        at=message.get("at", 0.0),
+        digest=message["digest"],
+        line=message.get("line", 0),
+    )
+
+
+def _tried(message: Mapping[str, Any]) -> Tried:
+    number = message["attempt"]
+    try:
+        attempt = Attempt.model_validate({**message, "number": number})
+    except ValidationError:
+        error = session_error(Category.HOST_LOST, "the journal does not say how this attempt ended")
+        attempt = Attempt(number=number, status="error", error=error)
+    return Tried(
+        attempt,
+        tool_calls=int(message.get("tool_calls") or 0),
+        has_transcript=message.get("has_transcript") is True,
+        is_counted=message.get("counted") is not False,
+    )

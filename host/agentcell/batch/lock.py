@@ -1,0 +1,73 @@
+"""One batch per run directory: its lock, which ends with the process that has it, whatever ends that."""
+
+import fcntl
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import orjson
+import psutil
+
+from agentcell.errors import BusyError, RunDirectoryError
+from agentcell.transcripts import PRIVATE_FILE
+from agentcell_protocol.cell import is_alive, process_at
+
+LOCK = "lock"
+
+START_SECONDS = 1.0
+"""By which two looks at one process may differ in when it started, where the clock was set in between."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The process that has the lock, or had it last. Times are in Unix seconds."""
+
+    pid: int
+    since: float
+    started: float
+    host: str
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it lives, as far as can be seen from this machine."""
+        process = process_at(self.pid)
+        if self.host != socket.gethostname() or process is None or not is_alive(process):
+            return False
+        return abs(process.create_time() - self.started) < START_SECONDS
+
+
+def holder(directory: Path) -> Holder | None:
+    """Who has the run directory, or had it last; None when nobody ever did. The lock is not touched."""
+    try:
+        return Holder(**orjson.loads((directory / LOCK).read_bytes()))
+    except (OSError, TypeError, orjson.JSONDecodeError):
+        return None
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[Holder]:
+    """Within, the run directory is this process's. Raises BusyError while it is another's, and RunDirectoryError."""
+    fd = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+    try:
+        _take(fd, directory)
+        mine = Holder(os.getpid(), time.time(), psutil.Process().create_time(), socket.gethostname())
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, orjson.dumps(asdict(mine), option=orjson.OPT_APPEND_NEWLINE), 0)
+        yield mine
+    finally:
+        os.close(fd)
+
+
+def _take(fd: int, directory: Path) -> None:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        other = holder(directory)
+        raise BusyError(directory, *((other.pid, other.since) if other else (None, None))) from None
+    except OSError as refused:
+        reason = f"its file system has no locks ({refused.strerror})"
+        raise RunDirectoryError(directory, reason, "name a directory on a local disk") from None

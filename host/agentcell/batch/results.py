@@ -1,0 +1,112 @@
+"""The results of a batch: one line for each row that is finished."""
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import orjson
+
+from agentcell.batch.lines import Lines
+from agentcell.batch.repair import BUFFER_BYTES, Repair, scan
+from agentcell_protocol.result import SessionResult, Status
+
+STATUSES = frozenset(get_args(Status))
+
+
+class Finished(NamedTuple):
+    """What is held in memory of a result: where its line is, and what decides about its row."""
+
+    offset: int
+    status: str
+    category: str | None
+    digest: str | None
+
+
+class Results:
+    """The results in a file, at most one for each id."""
+
+    def __init__(self, lines: Lines, index: dict[str, Finished]) -> None:
+        self._lines = lines
+        self._index = index
+        self._coming: set[str] = set()
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: Path) -> "Iterator[Results]":
+        """The results of the file, made if need be and repaired; of an id that is there twice the first counts."""
+        index: dict[str, Finished] = {}
+        with Lines.open(path, lambda offset, message: note(index, offset, message)) as lines:
+            yield cls(lines, index)
+
+    @property
+    def repair(self) -> Repair | None:
+        """What was set aside to go on with the file."""
+        return self._lines.repair
+
+    @property
+    def index(self) -> Mapping[str, Finished]:
+        """The rows that are finished, by id, as they are at the moment."""
+        return self._index
+
+    def has(self, id: str) -> bool:  # noqa: A002 - it is what it is called everywhere
+        """Whether there is a result for the id."""
+        return id in self._index
+
+    async def add(self, id: str, digest: str | None, line: int, result: SessionResult) -> None:  # noqa: A002
+        """Add the result of the row with this id, digest and line number; it is on the disk then.
+
+        Raises ValueError when the id has one, and OSError; then nothing of it is there.
+        """
+        message = self._message(id, digest, line, result)
+        self._coming.add(id)
+        try:
+            note(self._index, await self._lines.append(message), message)
+        finally:
+            self._coming.discard(id)
+
+    def add_now(self, id: str, digest: str | None, line: int, result: SessionResult) -> None:  # noqa: A002
+        """As `add`, outside an event loop. Blocks."""
+        message = self._message(id, digest, line, result)
+        [offset] = self._lines.write([message])
+        note(self._index, offset, message)
+
+    def drop(self, ids: Collection[str]) -> None:
+        """Take these results out, while nobody adds one. Raises OSError; then all are there. Blocks."""
+        kept: dict[str, Finished] = {}
+        self._lines.rewrite(_kept(self._lines.path, frozenset(ids), kept))
+        self._index.clear()
+        self._index.update(kept)
+
+    def read(self, id: str) -> dict[str, Any]:  # noqa: A002
+        """The line of the result, as the message it is. Raises KeyError. Blocks."""
+        with self._lines.path.open("rb") as file:
+            file.seek(self._index[id].offset)
+            message: dict[str, Any] = orjson.loads(file.readline())
+        return message
+
+    def _message(self, id: str, digest: str | None, line: int, result: SessionResult) -> dict[str, Any]:  # noqa: A002
+        if id in self._index or id in self._coming:
+            raise ValueError(f"{id} has a result: drop it first")
+        return {**result.to_message(), "id": id, "digest": digest, "line": line}
+
+
+def note(index: dict[str, Finished], offset: int, message: Mapping[str, Any]) -> bool:
+    """Put the line of a result into the index; false when it is none, or a second one for its id."""
+    id_, status, digest = message.get("id"), message.get("status"), message.get("digest")
+    error = message.get("error")
+    if not isinstance(id_, str) or id_ in index or not isinstance(status, str) or status not in STATUSES:
+        return False
+    category = error.get("category") if isinstance(error, dict) else None
+    index[id_] = Finished(offset, status, category, digest if isinstance(digest, str) else None)
+    return True
+
+
+def _kept(path: Path, dropped: frozenset[str], index: dict[str, Finished]) -> Iterator[bytes]:
+    offset = 0
+    with path.open("rb", BUFFER_BYTES) as file:
+        for line in scan(file):
+            message = line.message or {}
+            if message.get("id") not in dropped and note(index, offset, message):
+                yield line.content
+                offset += len(line.content)
