@@ -147,6 +147,7 @@ def _from_nothing(request: SessionRequest, ending: Ending) -> SessionResult:
         session_id=record.session_id,
         model=record.model,
         usage=record.usage,
+        tool_calls=record.tool_calls,
         warnings=record.warnings,
         execution_time=ending.execution_time,
         working_time=ending.execution_time,

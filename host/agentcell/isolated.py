@@ -3,22 +3,23 @@
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from functools import partial
+from dataclasses import replace
 from os import PathLike, environ, fspath
 from typing import Any
 
 import anyio
 
-from agentcell.attempt import as_attempt
+from agentcell.attempts import Tried, combined, following, next_attempt
 from agentcell.environment import cell_environment
 from agentcell.limits import Limits
 from agentcell.listener import OnEvent
 from agentcell.orders import Order
 from agentcell.resources import Resources, sharing
-from agentcell.retry import RetryPolicy, delay_before_next
+from agentcell.retry import RetryPolicy
 from agentcell.run import checked, run_attempt
+from agentcell_protocol.cell import new_marker
 from agentcell_protocol.request import parse_request
-from agentcell_protocol.result import COST_DIGITS, Attempt, SessionResult, Status, Usage
+from agentcell_protocol.result import SessionResult, Status
 
 
 async def run_agent_session_isolated(  # noqa: PLR0917 - its callers pass them by position
@@ -42,8 +43,8 @@ async def run_agent_session_isolated(  # noqa: PLR0917 - its callers pass them b
 
     `status` is `complete`, `continue` or `error`; `response_text` is then the error's message. `usage` holds the
     four token counts, summed over all attempts. With a `subtask_id`, what may end better is tried again, at most
-    `max_retries` attempts in all; without one there is one attempt. Raises RequestError, ValueError for a
-    `max_retries` under one, and whatever `on_event` raises.
+    `max_retries` attempts in all, and goes on with its conversation once a tool has run; without one there is one
+    attempt. Raises RequestError, ValueError for a `max_retries` under one, and whatever `on_event` raises.
     """
     if max_retries < 1:
         raise ValueError("max_retries must be positive")
@@ -60,37 +61,34 @@ async def run_agent_session_isolated(  # noqa: PLR0917 - its callers pass them b
     request = parse_request({name: value for name, value in members.items() if value is not None})
     environment = cell_environment(environ, env=env, pass_env=pass_env)
 
-    def attempt(resources: Resources) -> Awaitable[SessionResult]:
-        order = Order(request, environment=environment, limits=limits or Limits(), on_event=on_event)
-        return run_attempt(order, resources)
-
+    order = Order(request, environment=environment, limits=limits or Limits(), on_event=on_event)
     policy = RetryPolicy(max_attempts=max_retries if subtask_id is not None else 1)
     async with sharing() as resources:
-        result = checked(await with_retries(partial(attempt, resources), policy))
+        result = checked(await run_attempts(order, resources, policy))
     return result.status, result.response, result.usage.model_dump()
 
 
-async def with_retries(
-    attempt: Callable[[], Awaitable[SessionResult]],
+async def run_attempts(
+    order: Order,
+    resources: Resources,
     policy: RetryPolicy,
     *,
     pause: Callable[[float], Awaitable[Any]] = anyio.sleep,
     clock: Callable[[], float] = time.time,
     chance: Callable[[], float] = random.random,
 ) -> SessionResult:
-    """The last attempt's result, with the usage of all of them and each as an entry of `attempts`."""
-    attempts: list[Attempt] = []
+    """Run the session of the order as often as the policy allows and it may help; the last result, with all attempts.
+
+    An attempt begins when nothing of the one before is left. Raises what `run_attempt` raises.
+    """
+    past: list[Tried] = []
+    upcoming = following(order.request, past)
     while True:
-        result = await attempt()
-        attempts.append(as_attempt(result, len(attempts) + 1))
-        delay = delay_before_next(result.error, len(attempts), policy, now=clock(), chance=chance())
-        if delay is None:
-            usage = sum((one.usage for one in attempts), start=Usage())
-            return result.model_copy(update={"attempts": attempts, "usage": usage, "cost_usd": _cost(attempts)})
-        await pause(delay)
-
-
-def _cost(attempts: list[Attempt]) -> float | None:
-    """What all attempts cost; unknown when one's cost is."""
-    known = [one.cost_usd for one in attempts if one.cost_usd is not None]
-    return round(sum(known), COST_DIGITS) if len(known) == len(attempts) else None
+        attempt = replace(order, request=upcoming.request, marker=new_marker())
+        result = await run_attempt(attempt, resources)
+        past.append(Tried.of(result, upcoming.number, upcoming.mode))
+        after = next_attempt(order.request, past, policy, now=clock(), chance=chance())
+        if after is None:
+            return combined(result, [one.attempt for one in past])
+        await pause(after.delay)
+        upcoming = after

@@ -34,6 +34,8 @@ class Record:
     session_id: str | None = None
     model: str | None = None
     usage: Usage = field(default_factory=Usage)
+    tool_calls: int = 0
+    tool_calls: int = 0
     last_event: str | None = None
     warnings: list[Notice] = field(default_factory=list)
     problems: int = 0
@@ -105,8 +107,12 @@ class Record:
                 self.text.add_block(str(event["text"]))
             case "text_delta":
                 self.text.add_piece(str(event["text"]))
+            case "tool_use":
+                self.tool_calls += 1
             case "usage":
                 self.usage = Usage.model_validate(event)
+            case "tool_use":
+                self.tool_calls += 1
             case "warning" if len(self.warnings) < WARNINGS_KEPT:
                 self.warnings.append(Notice.model_validate(event))
             case "outcome":

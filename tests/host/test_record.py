@@ -108,3 +108,8 @@ def test_a_whole_message_at_the_end_needs_no_line_end() -> None:
 def test_a_piece_of_what_is_not_text_adds_nothing() -> None:
     new = heard(*[{"type": "text_delta", "text": ""}] * 3)
     assert (list(new.text.pieces), new.problems) == ([], 0)
+
+
+def test_tool_calls_are_counted() -> None:
+    call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
+    assert heard(call, {"type": "tool_result", "id": "t"}, call).tool_calls == 2
