@@ -35,7 +35,6 @@ class Record:
     model: str | None = None
     usage: Usage = field(default_factory=Usage)
     tool_calls: int = 0
-    tool_calls: int = 0
     last_event: str | None = None
     warnings: list[Notice] = field(default_factory=list)
     problems: int = 0
@@ -111,8 +110,6 @@ class Record:
                 self.tool_calls += 1
             case "usage":
                 self.usage = Usage.model_validate(event)
-            case "tool_use":
-                self.tool_calls += 1
             case "warning" if len(self.warnings) < WARNINGS_KEPT:
                 self.warnings.append(Notice.model_validate(event))
             case "outcome":

@@ -92,7 +92,10 @@ def beginning(line: bytes) -> str:
 
 
 def attempts(result: SessionResult) -> list[tuple[int, str, str | None, str | None]]:
-    return [(one.number, one.mode, one.error and one.error.category.value, one.signal) for one in result.attempts]
+    return [
+        (one.number, one.mode, None if one.error is None else one.error.category.value, one.signal)
+        for one in result.attempts
+    ]
 
 
 @pytest.fixture
@@ -139,7 +142,11 @@ async def test_what_ran_out_of_memory_is_not_tried_again(app: App) -> None:
 
 @pytest.mark.slow
 async def test_a_conversation_that_is_lost_is_begun_anew_and_costs_no_attempt(app: App) -> None:
-    app.between = lambda: [file.unlink() for file in app.kept.glob("*/*/*.jsonl")]
+    def lose() -> None:
+        for file in app.kept.glob("*/*/*.jsonl"):
+            file.unlink()
+
+    app.between = lose
     result = await app.run([WORK, DIE], [{"text": "never"}], [WORK, DIE], [{"text": "done"}])
     assert (result.status, result.response, app.pauses) == ("complete", "done", [1.0, 0.0, 2.0, 0.0])
     assert attempts(result) == [
