@@ -23,6 +23,7 @@ from agentcell.batch.history import History, fold
 from agentcell.batch.identity import slug
 from agentcell.batch.lines import Lines
 from agentcell.batch.lock import LOCK, locked
+from agentcell.batch.recovery import Recovery, recover
 from agentcell.batch.repair import Repair, put_whole, read_whole
 from agentcell.batch.results import Finished, Results, note
 from agentcell.errors import RunDirectoryError
@@ -41,7 +42,7 @@ OTHER_DIRECTORY = "name another directory, or one that does not exist yet"
 
 
 class RunDirectory:
-    """A run directory that is this process's. `repairs` says what had to be set aside to go on with it."""
+    """A run directory that is this process's. `repairs` and `recovery` say what was done to go on with it."""
 
     def __init__(
         self, path: Path, description: Mapping[str, Any], lines: Lines, results: Results, history: History
@@ -51,6 +52,7 @@ class RunDirectory:
         self.journal = lines
         self.results = results
         self.history = history
+        self.recovery = Recovery()
 
     @classmethod
     @contextmanager
@@ -69,6 +71,7 @@ class RunDirectory:
             lines = held.enter_context(Lines.open(path / JOURNAL, lambda _, message: history.apply(message)))
             run = cls(path, description, lines, results, history)
             run.record(journal.opened(time.time(), host_pid=os.getpid(), boot_id=boot_id(), config=config))
+            run.recovery = recover(run)
             yield run
 
     @property

@@ -31,13 +31,14 @@ class OpenAttempt:
 class ItemHistory:
     """What became of one row.
 
-    `past` are the attempts that ended since it was first run, or run again as if it had not been tried, the last one
-    of all was number `last_attempt`. A row that is finished has a `status`, and none of its attempts here: its
-    result has them. `retry_at` is in Unix seconds.
+    `line` is where it stood, `past` are the attempts that ended since it was first run, or run again as if it had not
+    been tried; the last one of all was number `last_attempt`. A row that is finished has a `status`, and none of its
+    attempts here: its result has them. `retry_at` is in Unix seconds.
     """
 
     id: str
     digest: str | None
+    line: int = 0
     past: tuple[Tried, ...] = ()
     last_attempt: int = 0
     open: OpenAttempt | None = None
@@ -62,6 +63,7 @@ class _Item:
     """A row as the journal has it; messages stay as they are until somebody asks."""
 
     digest: str | None = None
+    line: int = 0
     last_attempt: int = 0
     ended: list[dict[str, Any]] = field(default_factory=list)
     open: dict[str, Any] | None = None
@@ -83,7 +85,11 @@ class History:
     def ids(self) -> Iterator[str]:
         """All rows that were ever run or refused, those that are finished first."""
         yield from self.finished
-        yield from (id_ for id_ in self._items if id_ not in self.finished)
+        yield from self.pending()
+
+    def pending(self) -> Iterator[str]:
+        """The rows that were tried and are not finished."""
+        return (id_ for id_ in self._items if id_ not in self.finished)
 
     def of(self, id: str) -> ItemHistory | None:  # noqa: A002 - it is what it is called everywhere
         """What became of the row; None when it was never tried."""
@@ -95,6 +101,7 @@ class History:
         return ItemHistory(
             id=id,
             digest=finished.digest if finished else item.digest,
+            line=item.line,
             past=tuple(map(_tried, item.ended)),
             last_attempt=item.last_attempt,
             open=_open(item.open),
@@ -141,6 +148,7 @@ class History:
             return False
         item = self._items.setdefault(id_, _Item())
         item.digest, item.open = message["digest"], message
+        item.line = message["line"] if isinstance(message.get("line"), int) else 0
         item.last_attempt = max(item.last_attempt, number)
         return True
 

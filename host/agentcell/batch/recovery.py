@@ -1,0 +1,126 @@
+"""What a host that died has left in its run directory: attempts nobody saw the end of, results nobody took."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+import psutil
+from pydantic import ValidationError
+
+from agentcell.attempts import Mode, Tried, combined
+from agentcell.batch import journal
+from agentcell.batch.boot import boot_id
+from agentcell.batch.history import ItemHistory, OpenAttempt
+from agentcell.batch.repair import read_whole
+from agentcell.transcripts import find
+from agentcell_protocol.cell import end, marked
+from agentcell_protocol.codec import decode
+from agentcell_protocol.errors import Category, SessionError, WireError, session_error
+from agentcell_protocol.result import SessionResult, failed
+
+if TYPE_CHECKING:
+    from agentcell.batch.directory import RunDirectory
+
+RESULT, EVENTS = "result.json", "events.jsonl"
+"""Of an attempt, in its folder."""
+
+NOT_ITS_FAULT = frozenset(
+    {Category.AUTHENTICATION, Category.BILLING, Category.RATE_LIMIT, Category.CANCELLED, Category.HOST_LOST}
+)
+"""With these a session that was left alone has ended for reasons that are not its row's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """The processes that were ended, and the ids of rows whose result was found, and of those that run again."""
+
+    swept: int = 0
+    picked_up: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+
+
+def recover(run: "RunDirectory") -> Recovery:
+    """Leave no attempt open: what still runs is ended, what was answered is taken, all else runs again. Blocks.
+
+    That a row runs again because its host died costs it no retry. Raises OSError.
+    """
+    left = list(run.history.open_attempts())
+    swept = _sweep([attempt.marker for _, attempt in left if attempt.boot_id == boot_id()])
+    for id_, attempt in left:
+        run.record(journal.ended(time.time(), id=id_, tried=_tried(run, id_, attempt)))
+    picked_up = [id_ for id_ in list(run.history.pending()) if _pick_up(run, id_)]
+    lost = tuple(id_ for id_, _ in left if not run.results.has(id_))
+    return Recovery(swept, tuple(picked_up), lost)
+
+
+def read_result(folder: Path, id: str) -> SessionResult | None:  # noqa: A002 - it is what it is called everywhere
+    """The result in the folder of an attempt, if there is one and it is of the row with this id. Blocks."""
+    try:
+        result = SessionResult.model_validate(decode((folder / RESULT).read_bytes()))
+    except (OSError, WireError, ValidationError):
+        return None
+    return result if (result.id or result.session_name) == id else None
+
+
+def is_final(tried: Tried) -> bool:
+    """Whether nothing would be different another time, whoever asks."""
+    error = tried.attempt.error
+    return tried.is_counted and (error is None or not error.retryable)
+
+
+def _sweep(markers: list[str]) -> int:
+    """End all processes of these cells at once; how many there were."""
+
+    def find_all() -> Iterator[psutil.Process]:
+        for marker in markers:
+            yield from marked(marker)
+
+    return end(find_all) if markers else 0
+
+
+def _tried(run: "RunDirectory", id_: str, attempt: OpenAttempt) -> Tried:
+    """How the attempt ended, as far as its folder tells."""
+    folder = run.folder(id_, attempt.number)
+    result = read_result(folder, id_) or failed(_host_lost(), session_id=attempt.session_id)
+    session_id = result.session_id or attempt.session_id
+    kept = session_id and find(run.keep_root(id_) / session_id, session_id)
+    result = result.model_copy(
+        update={
+            "session_id": session_id,
+            "transcript": result.transcript or (kept and str(kept)),
+            "tool_calls": result.tool_calls or _tool_calls(folder),
+        }
+    )
+    mode: Mode = "resumed" if attempt.mode in get_args(Mode)[1:] else "fresh"
+    counted = result.error is None or result.error.category not in NOT_ITS_FAULT
+    return Tried.of(result, attempt.number, mode, is_counted=counted)
+
+
+def _pick_up(run: "RunDirectory", id_: str) -> bool:
+    """Make the last attempt's result the row's, if it is there and final; whether it was."""
+    item = run.history.of(id_)
+    if item is None or not item.past or not is_final(item.past[-1]):
+        return False
+    result = read_result(run.folder(id_, item.past[-1].attempt.number), id_)
+    if result is None:
+        return False
+    run.results.add_now(id_, item.digest, item.line, _whole(run, item, result))
+    return True
+
+
+def _whole(run: "RunDirectory", item: ItemHistory, result: SessionResult) -> SessionResult:
+    """The result as its host would have made it."""
+    session_id = item.past[-1].attempt.session_id
+    kept = session_id and find(run.keep_root(item.id) / session_id, session_id)
+    told = result.model_copy(update={"session_id": session_id, "transcript": result.transcript or (kept and str(kept))})
+    return combined(told, item.attempts)
+
+
+def _tool_calls(folder: Path) -> int:
+    return sum(event.get("type") == "tool_use" for _, event in read_whole(folder / EVENTS))
+
+
+def _host_lost() -> SessionError:
+    return session_error(Category.HOST_LOST, "the program that ran this batch died before the session had ended")
