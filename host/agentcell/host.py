@@ -19,7 +19,7 @@ from agentcell.orders import Order
 from agentcell.resources import Resources, sharing
 from agentcell.run import Attempted, Request, attempt, checked
 from agentcell.spawn import WORKER
-from agentcell.stream import Answer, Answers, Flow
+from agentcell.stream import Answer, Answers, Stream
 from agentcell.transcripts import Keep
 from agentcell_protocol.cell import Start
 from agentcell_protocol.errors import RequestError
@@ -100,10 +100,7 @@ class Host:
         environment = cell_environment(os.environ, env=env, pass_env=pass_env)
         session = parse_request(request)
         order = Order(session, environment=environment, limits=limits or Limits(), on_event=on_event, keep=keep)
-        attempted = await host.attempt(order)
-        if attempted.failure is not None:
-            raise attempted.failure
-        return checked(attempted.result)
+        return checked((await host.attempt(order)).get())
 
     def run_many(
         self,
@@ -161,7 +158,7 @@ class _Open:
         self._limiter = limiter
         self._is_closed = False
         self._stops: set[Stop] = set()
-        self._flows: set[Flow[Any, Any]] = set()
+        self._streams: set[Stream[Any, Any]] = set()
         self._ended = anyio.Event()
 
     async def attempt(self, order: Order) -> Attempted:
@@ -181,27 +178,25 @@ class _Open:
             attempted = await self.attempt(order)
         except RequestError as mistake:
             return refused(mistake, order.request.model_dump(include=set(NAMING)))
-        if attempted.failure is not None and not isinstance(attempted.failure, Exception):
-            raise attempted.failure
-        return attempted.result
+        return attempted.result if isinstance(attempted.failure, Exception) else attempted.get()
 
     def answers(self, source: AsyncIterable[Any], work: Callable[[Any], Awaitable[Answer]]) -> Answers[Answer]:
         """What comes of working on each that the source gives."""
         width = int(self._limiter.total_tokens)
-        return Answers(Flow(source, work, width=width, has_room=self._has_room), self._begin)
+        return Answers(Stream(source, work, width=width, has_room=self._has_room), self._begin)
 
     def close(self) -> None:
         """Cancel what runs, and begin nothing more."""
         self._is_closed = True
-        for flow in self._flows:
-            flow.close()
+        for stream in self._streams:
+            stream.close()
         for stop in self._stops:
             if stop.reason is None:
                 stop.cancel()
 
     async def ended(self) -> None:
         """Wait for the end of what was cancelled."""
-        while self._stops or self._flows:
+        while self._stops or self._streams:
             self._ended = anyio.Event()
             await self._ended.wait()
 
@@ -216,16 +211,16 @@ class _Open:
         async with self._limiter:
             self._check()
 
-    def _begin(self, flow: Flow[Any, Any]) -> None:
+    def _begin(self, stream: Stream[Any, Any]) -> None:
         self._check()
-        self._flows.add(flow)
-        self._tasks.start_soon(self._run, flow)
+        self._streams.add(stream)
+        self._tasks.start_soon(self._run, stream)
 
-    async def _run(self, flow: Flow[Any, Any]) -> None:
+    async def _run(self, stream: Stream[Any, Any]) -> None:
         try:
-            await flow.run()
+            await stream.run()
         finally:
-            self._flows.discard(flow)
+            self._streams.discard(stream)
             self._ended.set()
 
     def _check(self) -> None:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from os import environ
@@ -17,6 +17,7 @@ from agentcell.gate import Turn
 from agentcell.interrupt import plain_interrupt
 from agentcell.limits import Limits
 from agentcell.listener import Listener, OnEvent
+from agentcell.log import Log
 from agentcell.orders import Order
 from agentcell.processes import survivors
 from agentcell.reap import in_thread, sweep
@@ -35,7 +36,7 @@ from agentcell_protocol.events import Detail
 from agentcell_protocol.framing import LINE_LIMIT
 from agentcell_protocol.masking import Mask
 from agentcell_protocol.request import SessionRequest, parse_request, with_session_id
-from agentcell_protocol.result import SessionResult
+from agentcell_protocol.result import Notice, SessionResult
 
 Request = SessionRequest | Mapping[str, Any]
 
@@ -46,6 +47,12 @@ class Attempted:
 
     result: SessionResult
     failure: BaseException | None = None
+
+    def get(self) -> SessionResult:
+        """The result. Raises the failure."""
+        if self.failure is not None:
+            raise self.failure
+        return self.result
 
 
 async def run_session(
@@ -91,10 +98,7 @@ async def run_attempt(order: Order, resources: Resources | None = None) -> Sessi
 
     Raises RequestError for a request too long for its line, and whatever `on_event` raises.
     """
-    attempted = await attempt(order, resources)
-    if attempted.failure is not None:
-        raise attempted.failure
-    return attempted.result
+    return (await attempt(order, resources)).get()
 
 
 async def attempt(order: Order, resources: Resources | None = None) -> Attempted:
@@ -161,15 +165,18 @@ class _Cell:
             except OSError as problem:
                 return spawn_failed(self.order.request, problem)
             lifetime.callback(child.close)
-            supervision = self._supervision(child)
+            mask = Mask(self.order.environment, self.order.request.env or {})
+            log = lifetime.enter_context(closing(Log(self.order.stderr_file, mask)))
+            supervision = self._supervision(child, log)
             swept = await self._supervise(supervision, child, line)
+            log.close()
             if child.failure is not None and supervision.cause is None:
                 return spawn_failed(self.order.request, child.failure)
-            ending = self._ending(supervision, child, swept)
+            ending = self._ending(supervision, child, swept, mask, log.notices)
             result = self.surroundings.described(decide(self.order.request, ending))
             if self.listener.failure is not None:
                 result = listener_failed(result, self.listener.failure)
-            return result.masked(ending.mask)
+            return result.masked(mask)
 
     def _start(self) -> Child:
         order = self.order
@@ -177,9 +184,11 @@ class _Cell:
         variables = {**order.environment, **self.surroundings.variables, **settings}
         return self.shared.spawn(variables, order.request.project_dir)
 
-    def _supervision(self, child: Child) -> Supervision:
+    def _supervision(self, child: Child, log: Log) -> Supervision:
         record = Record(self.order.request.session_name, self.order.request.identity)
-        return Supervision(child, record, self.listener, self.order, meter=self.shared.meter, on_started=self.turn.end)
+        return Supervision(
+            child, record, self.listener, self.order, log=log, meter=self.shared.meter, on_started=self.turn.end
+        )
 
     async def _supervise(self, supervision: Supervision, child: Child, line: bytes) -> int:
         """Watch it to its end, and end whatever it left, also when cancelled; how many strays there were."""
@@ -193,8 +202,9 @@ class _Cell:
                 await in_thread(self.surroundings.clear)
         return swept
 
-    def _ending(self, supervision: Supervision, child: Child, swept: int) -> Ending:
-        mask = Mask(self.order.environment, self.order.request.env or {})
+    def _ending(
+        self, supervision: Supervision, child: Child, swept: int, mask: Mask, notices: Iterable[Notice]
+    ) -> Ending:
         gauge = supervision.gauge
         return Ending(
             record=supervision.record,
@@ -206,7 +216,7 @@ class _Cell:
             start=child.start,
             mask=mask,
             peak_memory_mb=gauge.peak_memory_mb and round(gauge.peak_memory_mb, 1),
-            notices=tuple(gauge.notices),
+            notices=(*gauge.notices, *notices),
             violated=tuple(gauge.violated),
         )
 

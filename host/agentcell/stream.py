@@ -1,8 +1,7 @@
 """Many pieces of work from a source, so many at a time, each answered as soon as it is done."""
 
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
 from threading import get_ident
 from types import TracebackType
 from typing import Generic, Self, TypeVar
@@ -12,15 +11,18 @@ from anyio.abc import TaskGroup
 
 from agentcell.errors import HostClosedError
 
+CLOSE_SECONDS = 5.0
+"""For a source that nothing more is taken from to end."""
+
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
 
 
-class Flow(Generic[Asked, Answer]):
+class Stream(Generic[Asked, Answer]):
     """Takes what is asked from a source, works on it in tasks of its own, and keeps the answers until they are taken.
 
     What is taken from the source and not yet dealt with is never more than `width`. `has_room` returns as soon as the
-    next one may be taken. What the source or the work raises ends the flow: what was begun is answered before.
+    next one may be taken. What the source or the work raises ends the stream: what was begun is answered before.
     """
 
     def __init__(
@@ -36,7 +38,7 @@ class Flow(Generic[Asked, Answer]):
         self.is_exhausted = False
         self.has_ended = anyio.Event()
         self.slots = anyio.Semaphore(width)
-        self._source = source
+        self._source = aiter(source)
         self._work = work
         self._has_room = has_room
         self._changed = anyio.Event()
@@ -44,7 +46,7 @@ class Flow(Generic[Asked, Answer]):
         self._feeding = anyio.CancelScope()
 
     async def run(self) -> None:
-        """Work until the source has no more or the flow is closed or left."""
+        """Work until the source has no more or the stream is closed or left."""
         try:
             with self._everything:
                 async with anyio.create_task_group() as tasks:
@@ -69,18 +71,21 @@ class Flow(Generic[Asked, Answer]):
             await self._changed.wait()
 
     async def _feed(self, tasks: TaskGroup) -> None:
-        source = aiter(self._source)
         try:
-            while True:
-                await self.slots.acquire()
-                await self._has_room()
-                tasks.start_soon(self._answer, await anext(source))
+            await self._take(tasks)
         except StopAsyncIteration:
             self.is_exhausted = True
         except Exception as failure:  # noqa: BLE001 - foreign code; raised again to who takes the answers
             self._fail(failure)
+
+    async def _take(self, tasks: TaskGroup) -> None:
+        try:
+            while True:
+                await self.slots.acquire()
+                await self._has_room()
+                tasks.start_soon(self._answer, await anext(self._source))
         finally:
-            await _end(source)
+            await _end(self._source)
 
     async def _answer(self, asked: Asked) -> None:
         try:
@@ -97,14 +102,14 @@ class Flow(Generic[Asked, Answer]):
 
 
 class Answers(AsyncIterator[Answer]):
-    """The answers of a flow, which begins with the first that is asked for. For one task at a time.
+    """The answers of a stream, which begins with the first that is asked for. For one task at a time.
 
     An answer counts as dealt with when the next one is asked for. Who leaves early cancels what was begun: with
     `async with`, `aclose` or a cancellation it has ended then, otherwise when the host is left.
     """
 
-    def __init__(self, flow: Flow[object, Answer], begin: Callable[[Flow[object, Answer]], object]) -> None:
-        self._flow = flow
+    def __init__(self, stream: Stream[object, Answer], begin: Callable[[Stream[object, Answer]], object]) -> None:
+        self._stream = stream
         self._begin = begin
         self._thread: int | None = None
         self._has_left = False
@@ -118,23 +123,23 @@ class Answers(AsyncIterator[Answer]):
             raise StopAsyncIteration
         self._go_on()
         try:
-            await self._flow.arrival()
+            await self._stream.arrival()
         except anyio.get_cancelled_exc_class():
             await self.aclose()
             raise
-        if not self._flow.answers:
+        if not self._stream.answers:
             self._has_left = True
             self._raise_end()
         self._owes_slot = True
-        return self._flow.answers.popleft()
+        return self._stream.answers.popleft()
 
     async def aclose(self) -> None:
         """Cancel what was begun and wait for its end."""
         self._has_left = True
         if self._thread is not None:
-            self._flow.leave()
+            self._stream.leave()
             with anyio.CancelScope(shield=True):
-                await self._flow.has_ended.wait()
+                await self._stream.has_ended.wait()
 
     async def __aenter__(self) -> Self:
         return self
@@ -146,28 +151,27 @@ class Answers(AsyncIterator[Answer]):
 
     def __del__(self) -> None:
         is_begun = self._thread == get_ident()  # a loop in another thread must not be touched; its host ends the rest
-        if is_begun and not self._flow.has_ended.is_set():
-            self._flow.leave()
+        if is_begun and not self._stream.has_ended.is_set():
+            self._stream.leave()
 
     def _go_on(self) -> None:
         if self._thread is None:
-            self._begin(self._flow)
+            self._begin(self._stream)
             self._thread = get_ident()
         if self._owes_slot:
             self._owes_slot = False
-            self._flow.slots.release()
+            self._stream.slots.release()
 
     def _raise_end(self) -> None:
-        if self._flow.failure is not None:
-            raise self._flow.failure
-        if not self._flow.is_exhausted:
+        if self._stream.failure is not None:
+            raise self._stream.failure
+        if not self._stream.is_exhausted:
             raise HostClosedError
         raise StopAsyncIteration
 
 
 async def _end(source: AsyncIterator[object]) -> None:
     """Close a generator in the task that has run it."""
-    aclose = getattr(source, "aclose", None)
-    if aclose is not None:
-        with suppress(Exception), anyio.CancelScope(shield=True):
-            await aclose()
+    if isinstance(source, AsyncGenerator):
+        with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+            await source.aclose()

@@ -12,6 +12,7 @@ from agentcell.causes import Cause, Exceeded, Limited, Lingered, Stopped
 from agentcell.gauge import Gauge
 from agentcell.idle import Silence, until_idle
 from agentcell.listener import Listener
+from agentcell.log import Log
 from agentcell.meter import Meter
 from agentcell.orders import Order
 from agentcell.reap import end_worker
@@ -50,6 +51,7 @@ class Supervision:
         listener: Listener,
         order: Order,
         *,
+        log: Log,
         meter: Meter,
         on_started: Callable[[], object],
     ) -> None:
@@ -62,6 +64,7 @@ class Supervision:
         self._listener = listener
         self._limits = order.limits
         self._stop = order.stop
+        self._log = log
         self._meter = meter
         self._on_started = on_started
         self._silence = Silence(order.limits.idle_seconds or inf)
@@ -137,6 +140,7 @@ class Supervision:
         while chunk := await self._child.stderr.read():
             self._count_output(chunk)
             self.tail.add(chunk)
+            self._log.add(chunk)
         self._tail_kept.set()
 
     async def _see_exit(self) -> None:
