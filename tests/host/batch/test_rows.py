@@ -1,0 +1,286 @@
+"""The rows of a batch are read one at a time, and what is wrong with one is said with its line number."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentcell.batch import rows
+from agentcell.batch.identity import digest
+from agentcell.batch.rows import (
+    ONE_EACH,
+    Problem,
+    Row,
+    checked_defaults,
+    may_write,
+    read_rows,
+    row_at,
+    write_conflicts,
+)
+from agentcell.limits import Limits
+from agentcell_protocol.errors import RequestError
+from agentcell_protocol.framing import LINE_LIMIT
+from agentcell_protocol.request import parse_request
+from agentcell_protocol.result import failed
+
+ONE_LINE = "a request is one line: write the whole object without line breaks"
+ONE_OBJECT = "send one JSON object on one line"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "project").mkdir()
+    return tmp_path
+
+
+def members(**more: Any) -> dict[str, Any]:
+    return {"agent_type": "coder", "project_dir": "project", "starting_message": "Go.", **more}
+
+
+def line(**more: Any) -> bytes:
+    return json.dumps(members(**more)).encode() + b"\n"
+
+
+def read(text: bytes, base: Path, **defaults: Any) -> list[Row | Problem]:
+    return list(read_rows(io.BytesIO(text), defaults=defaults, base=base))
+
+
+def told(found: Row | Problem) -> tuple[int, str, str | None]:
+    """Its line, its id, and what is wrong with it."""
+    return found.number, found.id, str(found.error) if isinstance(found, Problem) else None
+
+
+def test_a_row_is_its_request_its_limits_and_where_it_stands(project: Path) -> None:
+    asked = members(id="one", session_name="s")
+    first = line(id="zero")
+    assert read(first + line(**asked, limits={"idle_seconds": 5}), project)[1] == Row(
+        number=2,
+        offset=len(first),
+        id="one",
+        digest=digest(asked),
+        request=parse_request(asked, base=project),
+        limits=Limits(idle_seconds=5),
+    )
+
+
+def test_without_an_id_the_name_is_it_and_without_a_name_the_digest(project: Path) -> None:
+    named, unnamed = read(line(session_name="s") + line(session_name=None), project)
+    assert (named.id, unnamed.id) == ("s", "row-" + digest(members())[2:14])
+    assert isinstance(unnamed, Row)
+    assert unnamed.request.session_name == unnamed.id
+
+
+def test_relative_paths_are_the_callers(project: Path) -> None:
+    [row] = read(line(spec_dir="specs", id="a"), project)
+    assert isinstance(row, Row)
+    assert (row.request.project_dir, row.request.spec_dir) == (str(project / "project"), str(project / "specs"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"%s%s",
+        b"\xef\xbb\xbf%s%s",
+        b"%s\n\r\n  \t\n%s\n\n",
+        b"\n\n%s\xef\xbb\xbf%s",
+    ],
+)
+def test_a_bom_and_blank_lines_are_no_rows(project: Path, text: bytes) -> None:
+    assert [found.id for found in read(text % (line(id="a"), line(id="b")), project)] == ["a", "b"]
+
+
+def test_crlf_and_a_last_line_without_an_end_are_as_good(project: Path) -> None:
+    text = line(id="a").replace(b"\n", b"\r\n") + line(id="b").rstrip()
+    assert [told(found) for found in read(text, project)] == [(1, "a", None), (2, "b", None)]
+
+
+@pytest.mark.slow
+def test_two_million_blank_lines_are_passed_over(project: Path) -> None:
+    [row] = read(b"\n" * 2_000_000 + line(id="a"), project)
+    assert (row.number, row.offset) == (2_000_001, 2_000_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (b'{"id": 17, "session_name": "s", ', "the request: the line is not valid JSON: "),
+        (b"[1]", f"the request: the line is an array, not an object; {ONE_OBJECT}"),
+        (b"null", f"the request: the line is null, not an object; {ONE_OBJECT}"),
+        (b"\0\0", "the request: the line is not valid JSON: "),
+        (b'{"id": "\xff"}', "the request: it is not UTF-8: byte 9 of the line is 0xff; save the file as UTF-8"),
+        (b"\xff\xfe{\0", "the request: it is not UTF-8: byte 1 of the line is 0xff; save the file as UTF-8"),
+        (line(id=17), "id: 17 is not allowed here; give a string"),
+        (line(id=""), "id: is 0 characters long; give 1 to 200 characters"),
+        (line(id="../x"), "id: cannot be used as a name; give printable characters without '/', and not '.' or '..'"),
+        (line(id="😀" * 201), "id: is 201 characters long; give 1 to 200 characters"),
+        (line(limits=[]), "limits: it is not a JSON object; send an object of limits, or leave it out"),
+        (line(limits={"idle_second": 5}), "limits.idle_second: is not a limit; did you mean idle_seconds?"),
+        (line(project_dir="none"), "project_dir: "),
+        (line(prompt="Go."), "prompt: is not a member of a request; did you mean starting_message?"),
+    ],
+)
+def test_what_is_wrong_is_said_of_that_line_only(project: Path, text: bytes, reason: str) -> None:
+    before, problem, after = read(line(id="a") + text.rstrip() + b"\n" + line(id="b"), project)
+    assert (told(before), told(after)) == ((1, "a", None), (3, "b", None))
+    assert isinstance(problem, Problem)
+    assert (problem.number, problem.id, str(problem.error)[: len(reason)]) == (2, "line-2", reason)
+
+
+def test_an_id_of_200_emoji_is_one(project: Path) -> None:
+    assert [told(found) for found in read(line(id="😀" * 200), project)] == [(1, "😀" * 200, None)]
+
+
+def test_a_problem_has_the_rows_own_id_where_that_can_be_one(project: Path) -> None:
+    [problem] = read(line(id="a", max_turns=0), project)
+    assert isinstance(problem, Problem)
+    assert problem == Problem(1, 0, "a", problem.error, digest(members(max_turns=0)), problem.names)
+    error = RequestError("max_turns", "0 is not allowed here", "give 1 or more")
+    assert problem.as_result() == failed(error.as_session_error(), id="a", agent_type="coder")
+
+
+@pytest.mark.slow
+def test_a_line_that_is_too_long_is_named_and_the_next_one_is_read(project: Path) -> None:
+    long = b'{"starting_message": "' + b"x" * LINE_LIMIT + b'"}\n'
+    problem, row = read(long + line(id="a"), project)
+    reason = f"the request: a line is longer than the limit of {LINE_LIMIT} bytes"
+    assert told(problem) == (1, "line-1", f"{reason}; put large inputs into files and name them in the message")
+    assert (row.id, row.number, row.offset) == ("a", 2, len(long))
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
+@pytest.mark.parametrize("over", [0, 1, 2, 3])
+def test_the_limit_is_the_lines_whatever_its_end_is(
+    project: Path, over: int, end: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "LINE_LIMIT", 200)
+    filler = 200 - len(line(id="a", starting_message="").rstrip()) + over
+    found = read(line(id="a", starting_message="x" * filler).rstrip() + end + line(id="b") * bool(end), project)
+    assert [one.id for one in found] == ["line-1" if over else "a", *(["b"] if end else [])]
+
+
+def test_an_indented_row_is_one_problem_that_says_how_to_write_it(project: Path) -> None:
+    indented = json.dumps(members(limits={"idle_seconds": 5}, tools=["Read"]), indent=2).encode()
+    first, *rest = read(indented + b"\n" + line(id="a") + indented, project)
+    assert [told(found)[:2] for found in [first, *rest]] == [(1, "line-1"), (12, "a"), (13, "line-13")]
+    assert isinstance(first, Problem)
+    assert first.error.remedy == ONE_LINE
+
+
+def test_what_does_not_look_like_the_rest_of_a_row_is_a_problem_of_its_own(project: Path) -> None:
+    found = read(b'{"id":\nrubbish\n  rubbish\n' + line(id="a") + b"  rubbish\n", project)
+    assert [one.id for one in found] == ["line-1", "line-2", "line-3", "a", "line-5"]
+
+
+def test_of_two_rows_with_one_id_the_second_is_a_problem(project: Path) -> None:
+    first, second, third = read(line(id="a") + b"\n" + line(id="a", model="m") + line(session_name="a"), project)
+    assert isinstance(second, Problem)
+    assert (first.id, second.id, third.id) == ("a", "line-3", "line-4")
+    assert str(second.error) == "id: a is the id of line 1, too; give each row an id of its own"
+    assert second.digest == digest(members(model="m"))
+
+
+def test_two_rows_that_say_the_same_need_ids(project: Path) -> None:
+    first, second = read(line() + line(), project)
+    assert (isinstance(first, Row), isinstance(second, Problem)) == (True, True)
+
+
+def test_no_two_have_one_id_even_when_a_row_is_called_as_a_line_would_be(project: Path) -> None:
+    found = read(line(id="line-2") + b"rubbish\nrubbish\n" + line(id="line-3"), project)
+    assert [one.id for one in found] == ["line-2", "line-2-again", "line-3", "line-4"]
+    assert [isinstance(one, Problem) for one in found] == [False, True, True, True]
+
+
+def test_defaults_fill_what_a_row_leaves_out(project: Path) -> None:
+    defaults = checked_defaults(
+        {"agent_type": "planner", "model": "m", "limits": {"idle_seconds": 5, "max_processes": 9}}, base=project
+    )
+    row = json.dumps({"id": "a", "project_dir": "project", "starting_message": "Go."}).encode() + b"\n"
+    bare, own = read(row + line(id="b", model=None, limits={"idle_seconds": 7}), project, **defaults)
+    assert isinstance(bare, Row)
+    assert isinstance(own, Row)
+    assert (bare.request.agent_type, bare.request.model) == ("planner", "m")
+    assert bare.limits == Limits(idle_seconds=5, max_processes=9)
+    assert (own.request.agent_type, own.request.model) == ("coder", None)
+    assert own.limits == Limits(idle_seconds=7, max_processes=9)
+    assert bare.digest == digest({**members(), "agent_type": "planner", "model": "m"})
+
+
+def test_defaults_are_checked_once_and_not_in_each_row(project: Path) -> None:
+    with pytest.raises(RequestError, match=r"^modle: is not a member of a request; did you mean model\?$"):
+        checked_defaults({"modle": "m"}, base=project)
+    with pytest.raises(RequestError, match=r"^limits\.idle: is not a limit"):
+        checked_defaults({"limits": {"idle": 5}}, base=project)
+    with pytest.raises(RequestError, match="is not a directory"):
+        checked_defaults({"project_dir": "none"}, base=project)
+
+
+@pytest.mark.parametrize("member", ONE_EACH)
+def test_what_each_row_must_have_to_itself_is_no_default(member: str) -> None:
+    with pytest.raises(RequestError, match=f"^{member}: would be the same for all rows; leave it out of the defaults$"):
+        checked_defaults({member: "x"})
+
+
+class Pipe(io.RawIOBase):
+    """Gives a line at a time, and remembers how many were asked for."""
+
+    def __init__(self, lines: list[bytes]) -> None:
+        self._lines = lines
+        self.asked = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self.asked == len(self._lines):
+            return 0
+        content = self._lines[self.asked]
+        buffer[: len(content)] = content
+        self.asked += 1
+        return len(content)
+
+
+def test_a_row_is_there_as_soon_as_its_line_is(project: Path) -> None:
+    pipe = Pipe([line(id="a"), line(id="b")])
+    found = read_rows(io.BufferedReader(pipe), base=project)
+    assert (next(found).id, pipe.asked) == ("a", 1)
+    assert (next(found).id, pipe.asked) == ("b", 2)
+
+
+@pytest.mark.parametrize("broken", [line(id="../x"), b"rubbish\n", b"\xff\n"])
+def test_a_row_is_read_again_from_where_it_stands(project: Path, broken: bytes) -> None:
+    source = io.BytesIO(b"\n" + line(id="a") + broken + line(id="b"))
+    found = list(read_rows(source, base=project))
+    again = [row_at(source, one.offset, one.number, base=project) for one in reversed(found)]
+    assert [told(one) for one in reversed(again)] == [told(one) for one in found]
+    assert [one for one in again if isinstance(one, Row)] == [one for one in reversed(found) if isinstance(one, Row)]
+
+
+def test_a_row_that_is_gone_is_a_problem() -> None:
+    found = row_at(io.BytesIO(b"{}"), 17, 3)
+    assert told(found) == (3, "line-3", "the request: line 3 is gone; leave the file alone while it is run")
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({}, True),
+        ({"tools": []}, False),
+        ({"tools": ["Read", "Grep"]}, False),
+        ({"tools": ["Read", "Bash"]}, True),
+        ({"tools": ["mcp__files__put"]}, True),
+        ({"permission_mode": "plan"}, False),
+    ],
+)
+def test_a_row_may_write_unless_it_says_that_it_does_not(project: Path, more: dict[str, Any], expected: bool) -> None:
+    [row] = read(line(id="a", **more), project)
+    assert isinstance(row, Row)
+    assert may_write(row) is expected
+
+
+def test_rows_that_write_into_one_project_are_counted(project: Path) -> None:
+    (project / "other").mkdir()
+    (project / "link").symlink_to("project")
+    text = line(id="a") + line(id="b", tools=[]) + line(id="c", project_dir="link") + line(id="d", project_dir="other")
+    assert write_conflicts(read(text + b"rubbish\n", project)) == {str(project / "project"): 2}
