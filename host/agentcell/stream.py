@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
 from threading import get_ident
 from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
@@ -108,7 +108,7 @@ class Answers(AsyncIterator[Answer]):
     `async with`, `aclose` or a cancellation it has ended then, otherwise when the host is left.
     """
 
-    def __init__(self, stream: Stream[object, Answer], begin: Callable[[Stream[object, Answer]], object]) -> None:
+    def __init__(self, stream: Stream[Any, Answer], begin: Callable[[Stream[Any, Answer]], object]) -> None:
         self._stream = stream
         self._begin = begin
         self._thread: int | None = None
