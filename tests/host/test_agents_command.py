@@ -36,6 +36,7 @@ CODER: dict[str, Any] = {
     "context": {},
     "needs_message": True,
     "source": "built-in",
+    "notes": [],
 }
 
 
@@ -82,6 +83,7 @@ def test_a_type_of_the_user_comes_after_them(directory: Path) -> None:
         "context": {},
         "needs_message": True,
         "source": str(directory / "reviewer.md"),
+        "notes": [],
     }
 
 
@@ -103,6 +105,17 @@ def test_the_table_has_every_type_and_its_tools(directory: Path) -> None:
     ]
     assert "context: migration_context (object)" in rows
     assert rows.count("message: not needed") == 4
+
+
+def test_what_is_odd_about_a_definition_is_a_note(directory: Path) -> None:
+    (directory / "reviewer.md").write_text(REVIEWER.format(title="code").replace("Read, Grep", "Raed\ncolor: red"))
+    ended = run("--agents-dir", str(directory))
+    rows = [" ".join(line.split()) for line in ended.stdout.splitlines()]
+    assert (ended.exit_code, ended.stderr) == (0, "")
+    assert rows[-2:] == [
+        "note: reviewer.md sets what has no effect here: color",
+        "note: reviewer.md names Raed, which is no known tool; did you mean Read?",
+    ]
 
 
 def test_the_table_is_on_one_line_each_and_drives_no_terminal(directory: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.worker.node_tools import IT, install_node_tools, put
 
 from agentcell_protocol.request import parse_request
+from agentcell_protocol.result import Notice
 from agentcell_worker import client, session
 from agentcell_worker.agents.base import role_prompt
 from agentcell_worker.agents.documentation_generator import run_documentation_generator_session
@@ -106,7 +107,7 @@ class Case:
 
     `context` are its own parameters, `carried` is what the message has of them, `fields` fill its role prompt beside
     the directories, `empty` is the shape of its failure, `product` what it gives when it succeeds, `checks` what it
-    does itself.
+    does itself, `warnings` what it finds odd.
     """
 
     function: Callable[..., Awaitable[Product]]
@@ -118,6 +119,7 @@ class Case:
     fields: Mapping[str, object] = field(default_factory=dict)
     work: Callable[[Path], object] = lambda _: None
     checks: Sequence[str] = ("validate",)
+    warnings: Sequence[Notice] = ()
 
     def role(self, project: Path, spec: Path | None) -> str:
         """The role prompt, filled."""
@@ -139,6 +141,9 @@ NO_CHECKPOINTS = {
     "issues": [".migration-checkpoints: there is no such directory"],
     "checkpoint_info": {},
 }
+
+
+NO_GIT = Notice(code="no_git", message="the project is in no git work tree: there may be no commits that lead back")
 
 
 def write_tests(project: Path) -> None:
@@ -180,6 +185,7 @@ FLOWS: Iterable[Case] = (
             "validation": NO_CHECKPOINTS,
         },
         work=lambda project: (project / "migration_plan.md").write_text("# Plan"),
+        warnings=(NO_GIT,),
     ),
     Case(
         run_test_generator_session,

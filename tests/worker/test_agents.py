@@ -28,6 +28,9 @@ def test_the_build_phases_are_known() -> None:
 
 
 def test_an_unknown_type_lists_the_known() -> None:
+    own = "a type of your own needs its agents_dir"
+    with pytest.raises(RequestError, match=rf"agent_type: 'codr' is not known; use .*; did you mean coder\?; {own}$"):
+        agent_named("codr")
     with pytest.raises(RequestError, match=r"agent_type: 'painter' is not known; use one of planner, coder"):
         agent_named("painter")
 

@@ -42,7 +42,7 @@ async def test_what_a_project_has_set_up_for_pytest_is_no_hindrance(project: Pat
     put(project, "coverage/__init__.py", "")
     put(project, FIRST, ADDS)
     before = names_in(project)
-    assert await measured(project) == Coverage(50.0, 0.0, (Gap("shop.py", ((6, 8),), 50.0),), have_failed=True)
+    assert await measured(project) == Coverage(50.0, 0.0, (Gap("shop.py", ((6, 8),), 50.0),), failed=2)
     assert names_in(project) == before
 
 
@@ -52,7 +52,9 @@ async def test_tests_that_end_their_process_are_not_measured(project: Path) -> N
 
 
 async def test_tests_that_overwrite_the_report_are_not_measured(project: Path) -> None:
-    report = '{"exit_code": 0, "items": {}, "problems": {}, "statements": 1, "percent": "high", "files": []}'
+    report = (
+        '{"exit_code": 0, "failed": 0, "items": {}, "problems": {}, "statements": 1, "percent": "high", "files": []}'
+    )
     write = f"pathlib.Path(sys.argv[1], 'report.json').write_text({report!r})"
     put(
         project,

@@ -15,7 +15,8 @@ from agentcell_protocol.request import parse_request
 from agentcell_protocol.result import Notice
 from agentcell_worker import preflight
 from agentcell_worker.agents.definition import FORM, MAX_BYTES, MEMBERS
-from agentcell_worker.agents.definitions import MAX_TOLD, Definitions, Problem, read_definitions
+from agentcell_worker.agents.definitions import MAX_IN_MESSAGE, MAX_TOLD, Definitions, Problem, read_definitions
+from agentcell_worker.agents.known_tools import unknown_tools
 from agentcell_worker.agents.registry import AGENT_CONFIGS, BUILD_TOOLS, AgentType
 from agentcell_worker.client import create_client
 
@@ -183,7 +184,11 @@ LIST = "write tools: Read, Grep, or a list of such names"
 WRONG: list[tuple[str | bytes, str, str | None]] = [
     ("", "it has no front matter", FORM),
     ("You review.\n", "it has no front matter", FORM),
-    ("---\nname: reviewer\nYou review.\n", "it has no front matter", FORM),
+    (
+        "---\nname: reviewer\nYou review.\n",
+        "its front matter has no end",
+        "write a line --- between it and the role prompt",
+    ),
     (" ---\nname: reviewer\n---\nYou review.\n", "it has no front matter", FORM),
     (
         definition("name: reviewer", body=" \n\n"),
@@ -207,7 +212,11 @@ WRONG: list[tuple[str | bytes, str, str | None]] = [
     (definition("name: x", "tools: [[Read]]"), "its tools are an array", LIST),
     (definition("name: x", 'tools: "Read'), "its tools have '\"Read'", "give names of tools, parted by commas"),
     (definition("name: x", "tools: *, Read"), "its tools have '*'", "give names of tools, parted by commas"),
-    (definition("name: x", "tools: Bash(git"), "its tools have '('", "give names of tools, parted by commas"),
+    (
+        definition("name: x", "tools: Read, Bash(git diff"),
+        "its tools have a '(' without a ')'",
+        "close it, as in Bash(git log:*)",
+    ),
     (
         definition("name: x", "disallowedTools: '*'"),
         "its disallowedTools have '*'",
@@ -346,6 +355,22 @@ def test_an_empty_directory_adds_nothing(tmp_path: Path) -> None:
     assert read_definitions(tmp_path) == Definitions(AGENT_CONFIGS)
 
 
+def test_a_tool_that_is_not_known_is_told(tmp_path: Path) -> None:
+    tools = "tools: Raed, bash(git log:*), mcp__tickets__list, Grep, Frobnicate, Raed(x)"
+    found = read(tmp_path, x=definition("name: x", tools, "disallowedTools: WebFetsch"))
+    assert found.notes["x"] == (
+        "x.md names Raed, which is no known tool; did you mean Read?",
+        "x.md names bash, which is no known tool; did you mean Bash?",
+        "x.md names Frobnicate, which is no known tool",
+        "x.md names WebFetsch, which is no known tool; did you mean WebFetch?",
+    )
+    assert found.named("x")[1] == tuple(Notice(code="agent_definition", message=note) for note in found.notes["x"])
+
+
+def test_the_tools_of_the_built_in_types_are_known() -> None:
+    assert [unknown_tools(agent.tools) for agent in AGENT_CONFIGS.values()] == [[]] * len(AGENT_CONFIGS)
+
+
 def test_of_two_files_with_one_name_neither_counts(tmp_path: Path) -> None:
     found = read(tmp_path, a=definition("name: x", "tools: Read"), b=definition("name: x"), c=definition("name: c"))
     reason, remedy = "its name 'x' is that of another file as well", "give each a name of its own"
@@ -395,8 +420,10 @@ def test_of_many_broken_definitions_a_session_tells_the_first(tmp_path: Path) ->
     assert notices[-1] == Notice(code="agent_definition", message=rest)
     with pytest.raises(RequestError) as refused:
         found.named("x0")
-    assert str(refused.value).count("toolz") == MAX_TOLD
-    assert str(refused.value).endswith(f"; {rest}")
+    assert str(refused.value).count("toolz") == MAX_IN_MESSAGE
+    assert str(refused.value).endswith(
+        "; 22 more files define no agent type; agentcell agents --agents-dir DIR lists them"
+    )
 
 
 def test_the_permission_mode_of_a_definition_is_checked_before_anything_starts(

@@ -254,6 +254,7 @@ async def test_a_worker_puts_the_product_into_its_result(
         tool_calls=3,
         execution_time=result.execution_time,
         working_time=result.working_time,
+        warnings=list(case.warnings),
         flow=flow,
     )
     assert [event["type"] for event in events].count("outcome") == 1

@@ -7,9 +7,10 @@ from typing import Any
 
 import anyio
 import pytest
-from tests.worker.flows import Model, install
+from tests.worker.flows import NO_GIT, Model, install
 
 from agentcell_worker.agents.migration_assistant import _plan, run_migration_assistant
+from agentcell_worker.agents.sessions import Sessions
 from agentcell_worker.checks import git
 from agentcell_worker.checks.checkpoints import is_commit_file, validate_migration_checkpoint
 
@@ -317,3 +318,18 @@ async def test_the_checkpoints_of_earlier_migrations_are_not_counted(
         product = await run_migration_assistant(tmp_path, None)
     found = (product["success"], product["checkpoints_created"], product["validation"]["checkpoint_info"]["count"])
     assert found == (True, 2, 3)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("is_repository", [True, False])
+async def test_a_migration_without_git_is_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_repository: bool
+) -> None:
+    if is_repository:
+        repository(tmp_path)
+    install(monkeypatch, Model())
+    sessions = Sessions()
+    with anyio.fail_after(SECONDS):
+        product = await run_migration_assistant(tmp_path, None, sessions=sessions)
+    warnings = [] if is_repository else [NO_GIT]
+    assert (product["success"], list(sessions.total().trace.warnings)) == (True, warnings)

@@ -244,7 +244,8 @@ async def test_files_that_do_not_collect_are_named_with_what_is_known(
         "session_ids": ["s-1"],
     }
     assert result.error is not None
-    assert (result.error.category, len(model.asked)) == (Category.DELIVERABLE, 1)
+    assert (result.error.category, result.error.details) == (Category.DELIVERABLE, {"issues": [issue]})
+    assert len(model.asked) == 1
     assert [(e["name"], e["state"]) for e in events if e["type"] == "check"] == [
         ("validate", "started"),
         ("validate", "ended"),
@@ -276,7 +277,7 @@ async def test_fixtures_that_fail_are_a_warning(project: Path, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("measured", "percent", "warning"),
     [
-        (Coverage(50.0, 0, (), have_failed=True), 50.0, ("tests_fail", "not all tests of the project pass")),
+        (Coverage(50.0, 0, (), failed=2), 50.0, ("tests_fail", "not all tests of the project pass: 2 failed")),
         ("they hang", None, ("coverage_failed", "coverage was not measured: they hang")),
     ],
 )

@@ -120,7 +120,9 @@ async def test_settings_that_pytest_refuses_are_named(project: Path, settings: s
     assert found["issues"] == [f"{FIRST}: is not collected: pytest ended with exit code 4 ({reason})"]
 
 
-@pytest.mark.parametrize("report", ["[]", "{}", '{"exit_code": 0, "items": [], "problems": {}}', '{"exit_code": NaN}'])
+@pytest.mark.parametrize(
+    "report", ["[]", "{}", '{"exit_code": 0, "failed": 0, "items": [], "problems": {}}', '{"exit_code": NaN}']
+)
 async def test_a_report_of_another_shape_is_none(project: Path, report: str) -> None:
     write = f"pathlib.Path(sys.argv[1], 'report.json').write_text({report!r})"
     lines = ["import atexit, pathlib, sys", f"atexit.register(lambda: {write})"]

@@ -39,6 +39,11 @@ def parted(text: str) -> tuple[str | None, str]:
     return None, text
 
 
+def is_begun(text: str) -> bool:
+    """Whether the text begins with front matter, be there an end of it or not."""
+    return text.partition("\n")[0].rstrip() == RULER
+
+
 def members_of(text: str, known: Collection[str]) -> Members:
     """The members of front matter; what YAML takes for something else than text is text, too.
 

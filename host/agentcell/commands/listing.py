@@ -49,4 +49,5 @@ def _words(agent: Mapping[str, Any]) -> list[str]:
         "message": "" if agent["needs_message"] else "not needed",
         "from": "" if agent["source"] == "built-in" else agent["source"],
     }
-    return [*filter(None, [description]), *(one_line(f"{name}: {value}") for name, value in rest.items() if value)]
+    told = [*((name, value) for name, value in rest.items() if value), *(("note", note) for note in agent["notes"])]
+    return [*filter(None, [description]), *(one_line(f"{name}: {value}") for name, value in told)]

@@ -19,7 +19,8 @@ def main(arguments: list[str]) -> None:
     parser = ArgumentParser(prog="python -m agentcell_worker.agents", allow_abbrev=False)
     parser.add_argument("--agents-dir", metavar="DIR")
     found = _found(parser.parse_args(arguments).agents_dir)
-    lines = [*map(_described, found.types.values()), *map(asdict, found.problems)]
+    types = [_described(agent, found.notes.get(name, ())) for name, agent in found.types.items()]
+    lines = [*types, *map(asdict, found.problems)]
     sys.stdout.buffer.writelines(map(encode, lines))
 
 
@@ -32,7 +33,7 @@ def _found(directory: str | None) -> Definitions:
         return Definitions(AGENT_CONFIGS, (Problem("agents_dir", unreadable.reason, unreadable.remedy),))
 
 
-def _described(agent: AgentType) -> dict[str, Any]:
+def _described(agent: AgentType, notes: tuple[str, ...]) -> dict[str, Any]:
     return {
         "name": agent.name,
         "description": agent.description,
@@ -44,6 +45,7 @@ def _described(agent: AgentType) -> dict[str, Any]:
         "context": {name: kind(expected()).split()[1] for name, expected in agent.context.items()},
         "needs_message": agent.needs_message,
         "source": "built-in" if agent.source is None else str(agent.source),
+        "notes": list(notes),
     }
 
 

@@ -11,8 +11,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from agentcell_protocol.codec import kind
 from agentcell_protocol.members import Name, PermissionMode
+from agentcell_worker.agents.known_tools import unknown_tools
 from agentcell_worker.agents.registry import AGENT_CONFIGS, BUILD_TOOLS, AgentType
-from agentcell_worker.front_matter import FrontMatterError, members_of, parted
+from agentcell_worker.front_matter import FrontMatterError, is_begun, members_of, parted
 
 MAX_BYTES = 262_144
 """In the largest definition: a role prompt of more than 60,000 tokens is another file by mistake."""
@@ -71,8 +72,11 @@ class DefinitionError(ValueError):
 
 
 def defined_in(file: Path) -> tuple[AgentType, list[str]]:
-    """The type that a file defines, and the members of the file that mean nothing here. Raises DefinitionError."""
-    front, body = parted(_text(file))
+    """The type that a file defines, and what is odd about the file, without its name. Raises DefinitionError."""
+    text = _text(file)
+    front, body = parted(text)
+    if front is None and is_begun(text):
+        raise DefinitionError("its front matter has no end", "write a line --- between it and the role prompt")
     if front is None:
         raise DefinitionError("it has no front matter", FORM)
     if not (role := body.strip()):
@@ -90,7 +94,11 @@ def defined_in(file: Path) -> tuple[AgentType, list[str]]:
         role=role,
         source=file,
     )
-    return agent, unused
+    return agent, [*_unused_notes(unused), *unknown_tools(agent.tools + agent.disallowed_tools)]
+
+
+def _unused_notes(unused: list[str]) -> list[str]:
+    return [f"sets what has no effect here: {', '.join(unused)}"] if unused else []
 
 
 def _text(file: Path) -> str:
@@ -182,6 +190,8 @@ def _tools(members: Mapping[str, Any], name: str) -> tuple[str, ...]:
     if not isinstance(listed, list) or not all(isinstance(tool, str) for tool in listed):
         raise DefinitionError(f"its {name} are {kind(given)}", f"write {name}: Read, Grep, or a list of such names")
     tools = [tool for text in listed for tool in _TOOLS.findall(text)]
+    if any(text.count("(") > text.count(")") for text in listed):
+        raise DefinitionError(f"its {name} have a '(' without a ')'", "close it, as in Bash(git log:*)")
     if odd := [tool for tool in tools if not _TOOL.fullmatch(tool)]:
         raise DefinitionError(f"its {name} have {odd[0][:40]!r}", "give names of tools, parted by commas")
     return tuple(dict.fromkeys(tools))

@@ -16,6 +16,9 @@ SUFFIX = ".md"
 MAX_TOLD = 20
 """Files that a session says cannot be used: of a directory of something else that is more than anybody reads."""
 
+MAX_IN_MESSAGE = 3
+"""Files that one message names."""
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -33,27 +36,28 @@ class Problem:
 class Definitions:
     """All types by name, the built-in ones first, and what is wrong with the files that define none.
 
-    `unused` has what stands in the file of a type and means nothing here.
+    `notes` has what is odd about the file of a type that can be used.
     """
 
     types: Mapping[str, AgentType]
     problems: tuple[Problem, ...] = ()
-    unused: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def named(self, name: str) -> tuple[AgentType, tuple[Notice, ...]]:
         """The type of that name, and what is odd about the definitions. Raises RequestError."""
         try:
             agent = agent_named(name, self.types)
         except RequestError as unknown:
-            remedy = "; ".join([unknown.remedy, *map(str, self.problems[:MAX_TOLD]), *self._untold()])
+            first = map(str, self.problems[:MAX_IN_MESSAGE])
+            remedy = "; ".join([unknown.remedy, *first, *self._untold(MAX_IN_MESSAGE)])
             raise RequestError("agent_type", unknown.reason, remedy) from None
         told = self.problems[:MAX_TOLD]
         odd = [f"{problem.file} defines no agent type: {problem.reason}; {problem.remedy}" for problem in told]
-        odd += [*self._untold(), *([self.unused[name]] if name in self.unused else [])]
+        odd += [*self._untold(MAX_TOLD), *self.notes.get(name, ())]
         return agent, tuple(Notice(code="agent_definition", message=message) for message in odd)
 
-    def _untold(self) -> list[str]:
-        more = len(self.problems) - MAX_TOLD
+    def _untold(self, told: int) -> list[str]:
+        more = len(self.problems) - told
         return [f"{more} more files define no agent type; agentcell agents --agents-dir DIR lists them"] * (more > 0)
 
 
@@ -65,23 +69,22 @@ def read_definitions(directory: str | Path) -> Definitions:
     """
     found: list[tuple[str, AgentType]] = []
     problems: list[Problem] = []
-    unused: dict[str, str] = {}
+    notes: dict[str, tuple[str, ...]] = {}
     for file in _files(Path(directory)):
         try:
-            agent, leftover = defined_in(file)
+            agent, odd = defined_in(file)
         except DefinitionError as broken:
             problems.append(Problem(file.name, broken.reason, broken.remedy))
             continue
         found.append((file.name, agent))
-        if leftover:
-            unused[agent.name] = f"{file.name} sets what has no effect here: {', '.join(leftover)}"
+        notes[agent.name] = tuple(f"{file.name} {note}" for note in odd)
     count = Counter(agent.name for _, agent in found)
     for file_name, agent in found:
         if count[agent.name] > 1:  # which of them is meant decides what the agent may do
             reason = f"its name {agent.name!r} is that of another file as well"
             problems.append(Problem(file_name, reason, "give each a name of its own"))
     own = {agent.name: agent for _, agent in found if count[agent.name] == 1}
-    return Definitions(MappingProxyType({**AGENT_CONFIGS, **own}), tuple(problems), unused)
+    return Definitions(MappingProxyType({**AGENT_CONFIGS, **own}), tuple(problems), notes)
 
 
 def _files(directory: Path) -> list[Path]:

@@ -16,6 +16,9 @@ from agentcell_worker.agents.sessions import Sessions
 Given = ParamSpec("Given")
 Flow = Callable[Given, Awaitable[dict[str, Any]]]
 
+MAX_ISSUES = 5
+"""In an error: enough to see what is wrong; all are in the flow's validation."""
+
 log = logging.getLogger(__name__)
 
 
@@ -80,7 +83,9 @@ def _result(job: Job, product: dict[str, Any], sessions: Sessions) -> SessionRes
     status, error = total.status, None
     if not product["success"]:
         response = total.response if total.status != "error" else ""
-        spoiled = session_error(Category.DELIVERABLE, product["error"], partial_response=response or None)
+        issues = product.get("validation", {}).get("issues", [])[:MAX_ISSUES]
+        details = {"issues": issues} if issues else {}
+        spoiled = session_error(Category.DELIVERABLE, product["error"], partial_response=response or None, **details)
         status, error = "error", sessions.error or spoiled
     result = job.report.of(status, total.response, dict(total.usage), replace(total.trace, error=error))
     said = {"validation": masked(product["validation"], job.report.mask)} if "validation" in product else {}

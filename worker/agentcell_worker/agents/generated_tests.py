@@ -63,8 +63,8 @@ class GeneratedTests:
         if isinstance(measured, str):
             self._warn("coverage_failed", f"coverage was not measured: {measured}")
             return None
-        if measured.have_failed:
-            self._warn("tests_fail", "not all tests of the project pass")
+        if measured.failed:
+            self._warn("tests_fail", f"not all tests of the project pass: {measured.failed} failed")
         self.coverage = measured
         return measured
 

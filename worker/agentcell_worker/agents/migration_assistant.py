@@ -10,7 +10,7 @@ from agentcell_worker.agents.briefing import json_block, required_object
 from agentcell_worker.agents.flow import FlowError, deliver, flow
 from agentcell_worker.agents.job import Job
 from agentcell_worker.agents.sessions import Sessions
-from agentcell_worker.checks import checkpoints
+from agentcell_worker.checks import checkpoints, git
 from agentcell_worker.checks.checkpoints import validate_migration_checkpoint
 from agentcell_worker.checks.tree import changed, stamps
 
@@ -49,6 +49,7 @@ async def run_migration_assistant(  # noqa: PLR0917 - callers may pass them so
     is no plan; `validation` is that of `validate_migration_checkpoint` and changes no success. Nothing is raised.
     """
     sessions = sessions or Sessions()
+    _look_for_git(project_dir, sessions)
     folder = Path(project_dir, checkpoints.FOLDER)
     before = stamps(folder)
     ended = await run_generator_session(
@@ -72,6 +73,16 @@ async def run_migration_assistant(  # noqa: PLR0917 - callers may pass them so
         "migration_plan_path": _plan(Path(project_dir), spec_dir),
         "validation": validation,
     }
+
+
+def _look_for_git(project_dir: str | Path, sessions: Sessions) -> None:
+    """Each step is to be a commit."""
+    try:
+        reason = None if git.is_work_tree(project_dir) else "the project is in no git work tree"
+    except git.NoAnswerError as why:
+        reason = str(why)
+    if reason:
+        sessions.warn("no_git", f"{reason}: there may be no commits that lead back")
 
 
 def _briefing(migration_context: Mapping[str, Any] | None) -> str:

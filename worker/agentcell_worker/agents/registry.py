@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -110,7 +111,10 @@ AGENT_CONFIGS: Mapping[str, AgentType] = MappingProxyType({agent.name: agent for
 
 def agent_named(name: str, types: Mapping[str, AgentType] = AGENT_CONFIGS) -> AgentType:
     """The type of that name. Raises RequestError, which lists the known ones."""
-    agent = types.get(name)
-    if agent is None:
-        raise RequestError("agent_type", f"{name!r} is not known", f"use one of {', '.join(types)}")
-    return agent
+    if (agent := types.get(name)) is not None:
+        return agent
+    close = get_close_matches(name, types, n=1)
+    remedy = f"use one of {', '.join(types)}" + (f"; did you mean {close[0]}?" if close else "")
+    if types is AGENT_CONFIGS:
+        remedy += "; a type of your own needs its agents_dir"
+    raise RequestError("agent_type", f"{name!r} is not known", remedy)

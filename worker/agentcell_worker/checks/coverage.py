@@ -38,12 +38,15 @@ class Gap:
 
 @dataclass(frozen=True)
 class Coverage:
-    """What the tests cover, in percent, and where the gaps are. `fail_under` is the project's own demand, or 0."""
+    """What the tests cover, in percent, and where the gaps are, although some `failed`.
+
+    `fail_under` is the project's own demand, or 0.
+    """
 
     percent: float
     fail_under: float
     gaps: tuple[Gap, ...]
-    have_failed: bool = False
+    failed: int = 0
 
     def threshold(self, asked: float | None) -> float:
         """The percentage that is asked for: by the caller, else by the project, else the usual one."""
@@ -74,7 +77,7 @@ def _read(report: Measured, ran: Ran) -> Coverage | str:
         return "there is no code that could be covered"
     files = {PurePosixPath(file).as_posix(): lines for file, lines in report.files.items()}
     gaps = [_gap(file, lines) for file, lines in sorted(files.items()) if lines.missing and not _is_test(file)]
-    return Coverage(round(report.percent, DIGITS), report.fail_under, tuple(gaps), report.exit_code == FAILED)
+    return Coverage(round(report.percent, DIGITS), report.fail_under, tuple(gaps), report.failed)
 
 
 def _is_test(file: str) -> bool:

@@ -17,9 +17,10 @@ class Survey(Report):
 
 
 class Collected(Report):
-    """How pytest ended, how many tests it found in each file, and why it could not collect others."""
+    """How pytest ended, what failed, how many tests it found in each file, and why it could not collect others."""
 
     exit_code: int
+    failed: int
     items: dict[str, int]
     problems: dict[str, str]
 

@@ -1,6 +1,7 @@
 """What pytest makes of a project's tests: `tests.py SCRATCH collect|measure FILE...`, run in the project's directory.
 
-The report: {"exit_code": pytest's, "items": {file: how many tests}, "problems": {file: why it was not collected}}.
+The report: {"exit_code": pytest's, "failed": how many tests and files, "items": {file: how many tests}, "problems":
+{file: why it was not collected}}.
 Measured ones are run, and the report has in addition "fail_under": percent or 0, "percent": of all, "statements": of
 all, "files": {file: {"percent", "executed": [line], "missing": [line]}}. The project's own configuration of coverage
 counts; where it names no source, that is the project without its tests.
@@ -42,6 +43,7 @@ class Listener:
     def __init__(self) -> None:
         self.items: dict[str, int] = {}
         self.problems: dict[str, str] = {}
+        self.failed = 0
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_load_initial_conftests(self, early_config: Any, args: list[str]) -> None:
@@ -54,6 +56,10 @@ class Listener:
         """There is one more test."""
         file = place_of(item)
         self.items[file] = self.items.get(file, 0) + 1
+
+    def pytest_sessionfinish(self, session: Any) -> None:
+        """All have run."""
+        self.failed = session.testsfailed
 
     def pytest_exception_interact(self, node: Any, report: Any) -> None:
         """Something could not be collected."""
@@ -81,7 +87,8 @@ def main(scratch: str, task: str, *files: str) -> None:
     else:
         with measuring(Path(scratch), measured):
             exit_code = pytest.main([*options, *files], plugins=[listener])
-    found = {"exit_code": int(exit_code), "items": listener.items, "problems": listener.problems, **measured}
+    heard = {"failed": listener.failed, "items": listener.items, "problems": listener.problems}
+    found = {"exit_code": int(exit_code), **heard, **measured}
     Path(scratch, "report.json").write_text(json.dumps(found), "utf-8")
 
 
