@@ -1,0 +1,186 @@
+"""What goes next, and when: a row that is due again before a new one, and nothing while something is against it."""
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from math import inf
+from typing import Literal
+
+import anyio
+
+from agentcell.batch import caps, memory
+from agentcell.batch.account import Account
+from agentcell.batch.items import Item
+from agentcell.batch.rows import Problem, Row
+from agentcell.batch.settings import Settings
+from agentcell.batch.sources import Source
+from agentcell.batch.tally import Tally
+
+WAITING_ROWS = 100
+"""Rows that wait for another attempt before no new ones are begun: all that is known of them is in memory."""
+
+MEMORY_LOOK_SECONDS = 1.0
+"""Between two looks at how much memory is free, while there is too little."""
+
+MEMORY_PATIENCE_SECONDS = 600.0
+"""Without memory and without a cell of ours that could give some back: then somebody has to be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Why nothing is admitted for the time being, and until when (Unix seconds), if that is known."""
+
+    reason: str
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """Why nothing is admitted any more, in one sentence."""
+
+    kind: Literal["interrupted", "account", "cap", "memory", "aborted"]
+    sentence: str
+
+
+class Admission:
+    """The queue of a batch. `busy` counts the rows that were given out and neither came back nor are done with."""
+
+    def __init__(
+        self,
+        source: Source,
+        settings: Settings,
+        tally: Tally,
+        *,
+        on_hold: Callable[[Hold | None], Awaitable[object]],
+        clock: Callable[[], float] = time.time,
+        free_mb: Callable[[], float] = memory.free_mb,
+    ) -> None:
+        self.account = Account()
+        self.closing: Closing | None = None
+        self.is_exhausted = False
+        self.busy = 0
+        self._source = source
+        self._settings = settings
+        self._tally = tally
+        self._on_hold = on_hold
+        self._clock = clock
+        self._free_mb = free_mb
+        self._waiting: list[Item] = []
+        self._ahead: Row | Problem | None = None
+        self._hold: Hold | None = None
+        self._starved_at: float | None = None
+        self._changed = anyio.Event()
+        self._wanted = anyio.Event()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every row was given out and is done with."""
+        return self.is_exhausted and self._ahead is None and not self._waiting and self.busy == 0
+
+    @property
+    def waiting(self) -> int:
+        """Rows that wait for another attempt."""
+        return len(self._waiting)
+
+    async def fetch(self) -> None:
+        """Have one row ready, as soon as there is one, until there are no more. Raises what the source raises."""
+        while (found := await self._source.next()) is not None:
+            self._wanted = anyio.Event()
+            self._ahead = found
+            self.stir()
+            await self._wanted.wait()
+        self.is_exhausted = True
+        self.stir()
+
+    async def next(self) -> Item | Row | Problem | None:
+        """What goes next, as soon as it may; None when nothing will any more."""
+        while self.closing is None and not self.is_complete:
+            now, self._changed = self._clock(), anyio.Event()
+            self._look_at_caps(now)
+            hold = self._held(now) if self._has_ready(now) else None
+            await self._tell(hold)
+            if self.closing is None and hold is None and (found := self._take(now)) is not None:
+                self.busy += 1
+                return found
+            await self._wait(now, hold)
+        return None
+
+    def put_back(self, item: Item) -> None:
+        """A row that was given out is to go again, when it is due."""
+        self._waiting.append(item)
+        self.done_with()
+
+    def done_with(self) -> None:
+        """A row that was given out is not to go again."""
+        self.busy -= 1
+        self.stir()
+
+    def close(self, closing: Closing) -> None:
+        """Give out nothing more; the first reason counts."""
+        self.closing = self.closing or closing
+        self.stir()
+
+    def stir(self) -> None:
+        """Something is different: look again."""
+        self._changed.set()
+
+    def _look_at_caps(self, now: float) -> None:
+        tally = self._tally
+        sentence = caps.reached(
+            self._settings.caps, cost_usd=tally.cost_usd, failed=tally.failed, total=tally.total, now=now
+        )
+        if sentence is not None:
+            self.close(Closing("cap", sentence))
+
+    def _has_ready(self, now: float) -> bool:
+        return any(item.due <= now for item in self._waiting) or self._may_take_new
+
+    @property
+    def _may_take_new(self) -> bool:
+        return self._ahead is not None and len(self._waiting) < WAITING_ROWS
+
+    def _held(self, now: float) -> Hold | None:
+        """What is against another cell."""
+        if self.account.is_paused(now):
+            return Hold("the account's rate limit", self.account.opens_at)
+        least = self._settings.min_free_mb
+        if least and not memory.has_room(self._free_mb(), least):
+            self._starve(now)
+            return Hold(f"less than {least:g} MB of memory are free")
+        self._starved_at = None
+        return None
+
+    def _starve(self, now: float) -> None:
+        if self.busy:
+            self._starved_at = None
+        elif self._starved_at is None:
+            self._starved_at = now
+        elif now - self._starved_at > MEMORY_PATIENCE_SECONDS:
+            sentence = f"less than {self._settings.min_free_mb:g} MB of memory are free, and no session of ours has it"
+            self.close(Closing("memory", f"{sentence}: end something else, or lower --min-free-mb"))
+
+    def _take(self, now: float) -> Item | Row | Problem | None:
+        due = min((item for item in self._waiting if item.due <= now), key=lambda item: item.due, default=None)
+        if due is not None:
+            self._waiting.remove(due)
+            return due
+        if not self._may_take_new:
+            return None
+        found, self._ahead = self._ahead, None
+        self._wanted.set()
+        return found
+
+    async def _tell(self, hold: Hold | None) -> None:
+        if hold != self._hold:
+            self._hold = hold
+            await self._on_hold(hold)
+
+    async def _wait(self, now: float, hold: Hold | None) -> None:
+        """Until something is different, a row is due, or what is against it may be over."""
+        if hold is None:
+            until = min((item.due for item in self._waiting), default=inf)
+        else:
+            until = hold.until or now + MEMORY_LOOK_SECONDS
+        seconds = min(until, self._settings.caps.deadline or inf) - now
+        with anyio.move_on_after(max(seconds, 0.0)):
+            await self._changed.wait()

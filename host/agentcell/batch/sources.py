@@ -1,0 +1,109 @@
+"""Where the rows of a batch come from: a file, of which only places are remembered, or a stream as it comes."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from threading import Semaphore, Thread
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+
+import anyio
+from anyio.from_thread import run_sync
+from anyio.lowlevel import current_token
+
+from agentcell.batch.rows import NOTHING, Problem, Row, read_rows, row_at
+
+if TYPE_CHECKING:
+    from array import array
+
+STDIN = 0
+
+
+class Source(Protocol):
+    """Gives rows one at a time."""
+
+    async def next(self) -> Row | Problem | None:
+        """The next one, as soon as it is there; None when there are no more."""
+
+
+class FileRows:
+    """Rows of a file at known places, each read again when its turn comes. For one use."""
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        places: "array[int]",
+        *,
+        problems: list[Problem],
+        defaults: Mapping[str, Any] = NOTHING,
+        base: Path | None = None,
+    ) -> None:
+        self._file = file
+        self._places = iter(places)
+        self._problems = iter(problems)
+        self._defaults = defaults
+        self._base = base
+
+    async def next(self) -> Row | Problem | None:
+        """The next row that is to be run, after all lines that are none."""
+        if (problem := next(self._problems, None)) is not None:
+            return problem
+        number = next(self._places, None)
+        if number is None:
+            return None
+        return row_at(self._file, next(self._places), number, defaults=self._defaults, base=self._base)
+
+
+class StreamRows:
+    """Rows as they come through a descriptor such as stdin, read no further than asked for.
+
+    A thread of its own waits for them: it may wait forever, and ends with the process.
+    """
+
+    def __init__(
+        self, descriptor: int = STDIN, *, defaults: Mapping[str, Any] = NOTHING, base: Path | None = None
+    ) -> None:
+        self._descriptor = descriptor
+        self._defaults = defaults
+        self._base = base
+        self._wanted = Semaphore(0)
+        self._thread: Thread | None = None
+        self._is_over = False
+        self._row: Row | Problem | None = None
+        self._failure: OSError | None = None
+        self._arrived = anyio.Event()
+
+    async def next(self) -> Row | Problem | None:
+        """The next row. Raises OSError when the stream cannot be read."""
+        if self._is_over:
+            return None
+        if self._thread is None:
+            self._thread = Thread(target=self._read, args=(current_token(),), name="batch rows", daemon=True)
+            self._thread.start()
+        self._arrived = anyio.Event()
+        self._wanted.release()
+        await self._arrived.wait()
+        if self._failure is not None:
+            raise self._failure
+        return self._row
+
+    def _read(self, token: Any) -> None:
+        """The thread: one row each time that one is wanted."""
+        with suppress(RuntimeError), os.fdopen(self._descriptor, "rb", closefd=False) as stream:  # the loop has ended
+            rows = read_rows(stream, defaults=self._defaults, base=self._base)
+            while not self._is_over:
+                self._wanted.acquire()
+                row, failure = _next(rows)
+                run_sync(self._take, row, failure, token=token)
+
+    def _take(self, row: Row | Problem | None, failure: OSError | None) -> None:
+        self._row, self._failure = row, failure
+        self._is_over = row is None
+        self._arrived.set()
+
+
+def _next(rows: Iterator[Row | Problem]) -> tuple[Row | Problem | None, OSError | None]:
+    try:
+        return next(rows, None), None
+    except OSError as failure:
+        return None, failure
