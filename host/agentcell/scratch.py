@@ -1,4 +1,4 @@
-"""The private directory of a cell, for what is gone when the cell is."""
+"""The private directory of a cell, or of a rehearsal, for what is gone when that is."""
 
 import shutil
 import tempfile

@@ -91,6 +91,7 @@ def test_the_table_has_every_type_and_its_tools(directory: Path) -> None:
     ended = run("--agents-dir", str(directory))
     rows = [" ".join(line.split()) for line in ended.stdout.splitlines()]
     assert ended.exit_code == 0
+    assert [line for line in ended.stdout.splitlines() if line.endswith(" ")] == []
     assert [row.split()[0] for row in rows if row.split()[0] in {*AGENT_CONFIGS, "reviewer"}] == [
         *AGENT_CONFIGS,
         "reviewer",

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from agentcell import agents
 from agentcell.cli import agentcell
 from agentcell.commands import foreground
 from agentcell.limits import Limits
@@ -82,6 +84,7 @@ def test_every_option_has_its_member(recorder: Recorder, tmp_path: Path) -> None
         *("--model", "m", "--system-prompt", "role", "--max-turns", "3", "--max-budget-usd", "0.5"),
         *("--permission-mode", "plan", "--setting-sources", "user", "--setting-sources", "project"),
         *("--tools", "Read", "--tools", "Bash", "--allowed-tools", "Bash(git log:*), Read", "--allowed-tools", "Edit"),
+        *("--disallowed-tools", "WebFetch", "--disallowed-tools", "Bash(rm:*)"),
         *("--mcp-config", str(tmp_path / "mcp.json"), "--context", str(tmp_path / "context.yaml")),
         *("--resume", "0b5b1a3e-98a5-4b44-9d3e-0f7b5dd3a001", "hi"),
     )
@@ -101,6 +104,7 @@ def test_every_option_has_its_member(recorder: Recorder, tmp_path: Path) -> None
         "setting_sources": ["user", "project"],
         "tools": ["Read", "Bash"],
         "allowed_tools": ["Bash(git log:*), Read", "Edit"],
+        "disallowed_tools": ["WebFetch", "Bash(rm:*)"],
         "mcp_servers": {"files": {"command": "serve"}},
         "context": {"a": 1, "b": ["x"]},
         "resume": "0b5b1a3e-98a5-4b44-9d3e-0f7b5dd3a001",
@@ -187,16 +191,23 @@ def test_a_context_is_read_as_it_was_meant(recorder: Recorder, tmp_path: Path, w
     assert recorder.request["context"] == {"a": "🦊", "b": 1e300}
 
 
-@pytest.mark.parametrize("piped", [None, "", " \n"])
-def test_without_a_message_the_worker_says_whether_the_agent_type_needs_one(
-    recorder: Recorder, piped: str | None
-) -> None:
-    assert run("--agent-type", "documentation_generator", stdin=piped).exit_code == 0
-    assert recorder.request["agent_type"] == "documentation_generator"
+@pytest.mark.parametrize("agent_type", ["documentation_generator", "unknown"])
+def test_for_an_agent_type_that_needs_no_message_stdin_is_not_read(recorder: Recorder, agent_type: str) -> None:
+    stdin = BytesIO(b"In French.")
+    ended = CliRunner().invoke(agentcell, ["run", "--agent-type", agent_type], input=stdin)
+    assert (ended.exit_code, stdin.read()) == (0, b"In French.")
+    assert recorder.request["agent_type"] == agent_type
     assert "starting_message" not in recorder.request
 
 
-def test_what_is_piped_in_for_an_agent_type_is_its_message(recorder: Recorder) -> None:
+@pytest.mark.parametrize("arguments", [["planner"], ["documentation_generator", "-"]])
+def test_what_is_piped_in_for_an_agent_type_is_its_message(recorder: Recorder, arguments: list[str]) -> None:
+    assert run("--agent-type", *arguments, stdin="In French.").exit_code == 0
+    assert recorder.request["starting_message"] == "In French."
+
+
+def test_without_a_listing_what_is_piped_in_is_the_message(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agents, "LISTING", ("/nonexistent/python",))
     assert run("--agent-type", "documentation_generator", stdin="In French.").exit_code == 0
     assert recorder.request["starting_message"] == "In French."
 

@@ -146,6 +146,17 @@ def test_a_terminal_sees_the_error_after_what_was_said(tmp_path: Path) -> None:
     assert lines[2].startswith("error · ")
 
 
+def test_a_pipe_that_stays_open_holds_no_agent_type_up_that_needs_no_message(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, b"In French.")
+    with stand_in([{"text": "done"}]) as worker, os.fdopen(reader, "rb") as stdin, os.fdopen(writer, "wb"):
+        argv = command_line(worker, "run", "--agent-type", "documentation_generator")
+        with started(argv, tmp_path, stdin=stdin) as process:
+            answer, told = process.communicate(timeout=BOUND_SECONDS)
+    note = b"note: stdin is not read; give - as the message to have it read\n"
+    assert (process.returncode, answer, told) == (0, b"done\n", note)
+
+
 def test_a_terminal_without_a_message_is_a_usage_error(tmp_path: Path) -> None:
     with stand_in() as worker:
         code, shown, told = _on_a_terminal(command_line(worker, "run"), tmp_path)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentcell.hold import held
+from agentcell.offline.rehearsal import rehearsal
 from agentcell.scratch import PREFIX, scratch, sweep_stale
 
 HOLDER = """
@@ -77,3 +78,12 @@ def test_a_forked_process_holds_nothing_on(tmp_path: Path) -> None:
     os.close(writes)
     os.close(reads)
     os.waitpid(child, 0)
+
+
+def test_the_home_of_a_rehearsal_is_held_and_swept_like_it(tmp_path: Path) -> None:
+    with rehearsal({"TMPDIR": str(tmp_path)}) as (_, environment):
+        [home] = tmp_path.iterdir()
+        assert (str(home), home.name.startswith(PREFIX)) == (environment["HOME"], True)
+        sweep_stale({"TMPDIR": str(tmp_path)}, older_than=-1)
+        assert home.exists()
+    assert list(tmp_path.iterdir()) == []

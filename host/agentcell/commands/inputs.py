@@ -1,12 +1,17 @@
 """What `agentcell run` is to run: the request, made of options and of what is piped in."""
 
+import fcntl
+import os
 import sys
+import termios
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
 from agentcell.commands.options import RunOptions, option_of
+from agentcell.commands.output import tell
 from agentcell_protocol.codec import decode
 from agentcell_protocol.errors import WireError
 
@@ -54,7 +59,7 @@ def _from_options(options: RunOptions) -> dict[str, Any]:
         members["starting_message"] = message
     if options.mcp_config is not None:
         members["mcp_servers"] = options.mcp_config
-    for name in ("tools", "allowed_tools", "setting_sources"):
+    for name in ("tools", "allowed_tools", "disallowed_tools", "setting_sources"):
         if name in options.given:
             members[name] = [value for value in getattr(options, name) if value]
     return members
@@ -64,7 +69,8 @@ def _message(options: RunOptions) -> str | None:
     """The message; None when there is none and the agent type, which only the worker knows, may need none."""
     if options.message not in {None, STDIN}:
         return options.message
-    if options.message is None and options.context is not None:
+    if options.message is None and (options.context is not None or _needs_no_message(options)):
+        _tell_of_what_is_not_read()
         return None
     if options.message is None and (sys.stdin is None or sys.stdin.isatty()):
         mistake = "there is no message; give one, pipe one in, or give a whole --request"
@@ -76,6 +82,28 @@ def _message(options: RunOptions) -> str | None:
     if options.message is None and "agent_type" in options.given:
         return None
     raise click.UsageError(mistake)
+
+
+def _needs_no_message(options: RunOptions) -> bool:
+    """Whether the worker would refuse the agent type that was named, or runs it without a message."""
+    from agentcell.agents import ListingError, known_agents
+
+    if "agent_type" not in options.given:
+        return False
+    try:
+        types = known_agents(options.agents_dir, os.environ).types
+    except ListingError:
+        return False
+    return not any(agent["name"] == options.agent_type and agent["needs_message"] for agent in types)
+
+
+def _tell_of_what_is_not_read() -> None:
+    """Say so when something waits on stdin: who piped it in thinks that it is the message."""
+    with suppress(OSError, ValueError):
+        if sys.stdin is not None and not sys.stdin.isatty():
+            waiting = fcntl.ioctl(sys.stdin.fileno(), termios.FIONREAD, bytes(4))
+            if any(waiting):
+                tell("note: stdin is not read; give - as the message to have it read")
 
 
 def _from_file(source: str) -> dict[str, Any]:

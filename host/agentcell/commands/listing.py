@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agentcell.commands.output import tell
-from agentcell.commands.report import console
+from agentcell.commands.report import show
 from agentcell.terminal import one_line
 from agentcell_protocol.codec import encode
 
@@ -21,7 +21,7 @@ def print_table(types: Iterable[Mapping[str, Any]]) -> None:
     table = Table.grid(padding=(0, 2))
     for agent in types:
         table.add_row(Text(one_line(agent["name"]), "bold"), agent["phase"], Text("\n".join(_words(agent))))
-    console().print(table, highlight=False)
+    show(table)
 
 
 def print_lines(types: Iterable[Mapping[str, Any]]) -> None:

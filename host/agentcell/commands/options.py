@@ -32,6 +32,7 @@ class RunOptions:
     permission_mode: str | None
     tools: tuple[str, ...]
     allowed_tools: tuple[str, ...]
+    disallowed_tools: tuple[str, ...]
     setting_sources: tuple[str, ...]
     mcp_config: dict[str, Any] | None
     session_id: str | None

@@ -24,7 +24,7 @@ def print_table(findings: Iterable[Finding]) -> list[Finding]:
     for finding in findings:
         seen.append(finding)
         table.add_row(Text(finding.grade, COLOURS[finding.grade]), finding.subject, Text(_words(finding)))
-    console().print(table, highlight=False)
+    show(table)
     return seen
 
 
@@ -37,10 +37,16 @@ def print_lines(findings: Iterable[Finding]) -> list[Finding]:
     return seen
 
 
-def console() -> Console:
-    """Stdout for tables: as wide as the terminal, or as it takes."""
+def show(table: Table) -> None:
+    """Print a table: as wide as the terminal, or as it takes, and then without blanks at the ends of lines."""
     terminal = Console()
-    return terminal if terminal.is_terminal else Console(width=UNWRAPPED)
+    if terminal.is_terminal:
+        terminal.print(table, highlight=False)
+        return
+    wide = Console(width=UNWRAPPED)
+    with wide.capture() as printed:
+        wide.print(table, highlight=False)
+    click.echo("\n".join(line.rstrip() for line in printed.get().splitlines()))
 
 
 def _words(finding: Finding) -> str:

@@ -34,6 +34,7 @@ from agentcell.commands.options import RunOptions, mapping_file, mcp_servers, pa
 @click.option("--permission-mode", metavar="MODE", help="default, acceptEdits, plan, dontAsk, auto, bypassPermissions.")
 @click.option("--tools", multiple=True, metavar="NAME", help="A tool that exists; repeat it. '' for none at all.")
 @click.option("--allowed-tools", multiple=True, metavar="RULE", help="What needs no permission; repeat it.")
+@click.option("--disallowed-tools", multiple=True, metavar="RULE", help="What is refused; repeat it.")
 @click.option("--setting-sources", multiple=True, metavar="SOURCE", help="user, project or local; repeat it.")
 @click.option("--mcp-config", callback=mcp_servers, metavar="FILE", help='MCP servers: {"mcpServers": {...}}.')
 @click.option("--session-id", metavar="UUID", help="The id to give the conversation.")
@@ -50,8 +51,8 @@ from agentcell.commands.options import RunOptions, mapping_file, mcp_servers, pa
 def run(command: click.Context, /, **given: Any) -> None:
     """Run one session in a cell of its own.
 
-    MESSAGE says what the agent is to do; with '-', or without one and without --context, it is read from stdin. Some
-    agent types need none.
+    MESSAGE says what the agent is to do. With '-' it is read from stdin, and without one too, unless there is a
+    --context, or the --agent-type needs no message.
     On a terminal you see the answer as it comes; in a pipe you get only the answer. Exit codes: 0 complete or
     continue, 1 error, 2 bad request or usage, 124 timeout, 129, 130, 143 cancelled by SIGHUP, SIGINT, SIGTERM.
     """

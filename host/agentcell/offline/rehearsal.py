@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from tempfile import TemporaryDirectory
 
 from agentcell.environment import inherited_environment
 from agentcell.offline.endpoint import Endpoint, ScriptSource, offline_model
 from agentcell.offline.environment import offline_environment
+from agentcell.scratch import scratch
 from agentcell_protocol.request import SessionRequest
 
 ANSWER = "This is a rehearsal: the answer comes from a script on this machine, no model was asked."
@@ -36,8 +36,9 @@ def rehearsal(
     `env`, and what `pass_env` names of the `surrounding` environment, are added, except for what leads to a model.
     """
     wanted = {name: surrounding[name] for name in pass_env if name in surrounding} | dict(env or {})
-    with TemporaryDirectory(prefix="agentcell-rehearsal-") as home, offline_model(script) as endpoint:
-        yield endpoint, {**inherited_environment(_kept(wanted)), **offline_environment(endpoint, home, surrounding)}
+    with scratch(surrounding) as home, offline_model(script) as endpoint:
+        offline = offline_environment(endpoint, str(home), surrounding)
+        yield endpoint, {**inherited_environment(_kept(wanted)), **offline}
 
 
 def rehearsed(request: SessionRequest) -> SessionRequest:
