@@ -5,6 +5,7 @@ import sys
 import click
 
 from agentcell.commands.agents import agents
+from agentcell.commands.batch import batch
 from agentcell.commands.doctor import doctor
 from agentcell.commands.offline_model import offline_model
 from agentcell.commands.output import settle_stderr, silence_stdout
@@ -25,7 +26,7 @@ def agentcell() -> None:
     """Run Claude agent sessions in cells: one isolated worker process per session, one truthful result each."""
 
 
-for command in (run, agents, doctor, schema, offline_model):
+for command in (run, batch, agents, doctor, schema, offline_model):
     agentcell.add_command(command)
 
 

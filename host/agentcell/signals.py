@@ -3,6 +3,7 @@
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 import anyio
 from anyio.abc import TaskStatus
@@ -11,11 +12,17 @@ from agentcell.limits import Limits
 from agentcell.listener import OnEvent
 from agentcell.orders import Order
 from agentcell.run import run_attempt
-from agentcell.stop import Stop
 from agentcell.transcripts import Keep
 from agentcell_protocol.exitcodes import CANCEL_SIGNALS
 from agentcell_protocol.request import SessionRequest
 from agentcell_protocol.result import SessionResult
+
+
+class Cancellable(Protocol):
+    """What hears of each signal by its name."""
+
+    def cancel(self, reason: str) -> object:
+        """Make of the first what is made of it, and of the next ones."""
 
 
 async def run_until_signalled(
@@ -32,8 +39,8 @@ async def run_until_signalled(
 
 
 @asynccontextmanager
-async def cancelling_on_signals(stop: Stop) -> AsyncIterator[None]:
-    """Within, the first of SIGINT, SIGTERM and SIGHUP cancels the session and a second one kills it at once.
+async def cancelling_on_signals(stop: Cancellable) -> AsyncIterator[None]:
+    """Within, each of SIGINT, SIGTERM and SIGHUP goes to `stop`: a session is cancelled, and killed by the second.
 
     A signal that this process was started to ignore (as under nohup) stays ignored; one that is blocked is heard.
     """
@@ -43,7 +50,7 @@ async def cancelling_on_signals(stop: Stop) -> AsyncIterator[None]:
         tasks.cancel_scope.cancel()
 
 
-async def _forward(stop: Stop, *, task_status: TaskStatus[None]) -> None:
+async def _forward(stop: Cancellable, *, task_status: TaskStatus[None]) -> None:
     heeded = heeded_signals()
     if not heeded:
         task_status.started()

@@ -169,7 +169,7 @@ class _Batch:
         """The order for the next attempt; that it is made is on the disk by then."""
         flight = Flight.of(item, time.time())
         try:
-            folder = await in_thread(partial(self._run.folder, flight.id, flight.number))
+            folder = (await in_thread(partial(self._run.folder, flight.id, flight.number))).absolute()
             await in_thread(partial(write_request, folder, flight.request, self._settings.environment))
         except OSError as problem:
             self._fail_to_write(problem)
@@ -182,7 +182,7 @@ class _Batch:
             flight.end(self._cut, self._interruption.reason or "SIGTERM")
         self._stir()
         log = EventLog(folder, partial(self._tally.heard, flight.id))
-        return flight.order(folder, self._settings.environment, self._run.keep_root(flight.id), log)
+        return flight.order(folder, self._settings.environment, self._run.keep_root(flight.id).absolute(), log)
 
     async def _record(self, problem: Problem) -> None:
         """A line that is no row has its result, too."""

@@ -1,6 +1,5 @@
 """A batch of stand-ins: every row has its result, whatever its cell did, and what is cut goes on another time."""
 
-from array import array
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path

@@ -1,0 +1,99 @@
+"""What a file of rows holds, and what would be done with each: read once before anything starts."""
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from agentcell.batch.history import History, ItemHistory
+from agentcell.batch.items import TO_BE_RUN, Plan, plan
+from agentcell.batch.rows import NOTHING, Problem, Row, read_rows, write_conflicts
+from agentcell_protocol.errors import Category
+
+NAMELESS = re.compile(r"line-[0-9]+(?:-again)*")
+"""The id of a line that is no row and says no id of its own."""
+
+OnRow = Callable[[Row | Problem, Plan | None, ItemHistory | None], object]
+"""Gets each line, what is done with it (None: it is no row), and what became of it until now."""
+
+
+@dataclass(slots=True)
+class Survey:
+    """The lines of a file. Of those that are to be run only `places` are kept: number and offset, in turn.
+
+    `finished` counts rows that have a result, by status and category; `again` are the ids of those whose results are to
+    be dropped; `refused` are changed rows; `conflicts` are directories in which several rows may write.
+    """
+
+    places: "array[int]" = field(default_factory=lambda: array("Q"))
+    plans: Counter[Plan] = field(default_factory=Counter)
+    problems: list[Problem] = field(default_factory=list)
+    refused: list[Row] = field(default_factory=list)
+    again: list[str] = field(default_factory=list)
+    finished: Counter[tuple[str, str | None]] = field(default_factory=Counter)
+    conflicts: Mapping[str, int] = field(default_factory=dict)
+    total: int = 0
+
+
+def survey(
+    file: BinaryIO,
+    history: History | None,
+    *,
+    defaults: Mapping[str, Any] = NOTHING,
+    base: Path | None = None,
+    retry_failed: bool = False,
+    rerun_changed: bool = False,
+    on_row: OnRow | None = None,
+) -> Survey:
+    """Read the file, and decide about each of its lines. Blocks."""
+    found = Survey()
+    nameless: set[str] = set()
+
+    def note() -> Iterator[Row | Problem]:
+        for line in read_rows(file, defaults=defaults, base=base):
+            known = None if history is None else history.of(line.id)
+            what: Plan | None = None
+            if isinstance(line, Row):
+                what = plan(line.digest, known, retry_failed=retry_failed, rerun_changed=rerun_changed)
+                _note_row(found, line, what, known)
+            else:
+                _note_problem(found, line, known)
+            found.total += 1
+            if NAMELESS.fullmatch(line.id):
+                nameless.add(line.id)
+            if on_row is not None:
+                on_row(line, what, known)
+            yield line
+
+    found.conflicts = write_conflicts(note())
+    if retry_failed and history is not None:
+        found.again += (id_ for id_ in _mended(history) if id_ not in nameless)
+    return found
+
+
+def _note_row(found: Survey, row: Row, what: Plan, known: ItemHistory | None) -> None:
+    found.plans[what] += 1
+    if what in TO_BE_RUN:
+        found.places.extend((row.number, row.offset))
+    elif what == "refused":
+        found.refused.append(row)
+    if what in {"again", "changed"}:
+        found.again.append(row.id)
+    elif known is not None and known.is_finished:
+        found.finished[known.status or "error", known.category] += 1
+
+
+def _note_problem(found: Survey, problem: Problem, known: ItemHistory | None) -> None:
+    found.problems.append(problem)
+    if known is not None and known.is_finished:
+        found.finished[known.status or "error", known.category] += 1
+
+
+def _mended(history: History) -> Iterator[str]:
+    """Lines that were no rows and have no name: what stands there now has another."""
+    for id_, finished in history.finished.items():
+        if finished.category == Category.BAD_REQUEST and NAMELESS.fullmatch(id_):
+            yield id_
