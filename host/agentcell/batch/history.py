@@ -192,7 +192,7 @@ def _open(message: Mapping[str, Any] | None) -> OpenAttempt | None:
     return OpenAttempt(
         number=message["attempt"],
         mode=message["mode"],
-        session_id=message.get("session_id"),
+        session_id=session_id if isinstance(session_id := message.get("session_id"), str) else None,
         marker=message["marker"],
         boot_id=message["boot_id"],
         host_pid=message.get("host_pid", 0),
@@ -211,7 +211,7 @@ def _tried(message: Mapping[str, Any]) -> Tried:
         attempt = Attempt(number=number, status="error", error=error)
     return Tried(
         attempt,
-        tool_calls=int(message.get("tool_calls") or 0),
+        tool_calls=calls if isinstance(calls := message.get("tool_calls"), int) else 0,
         has_transcript=message.get("has_transcript") is True,
         is_counted=message.get("counted") is not False,
     )

@@ -11,7 +11,7 @@ from agentcell.batch.lines import Lines
 from agentcell.batch.repair import BUFFER_BYTES, Repair, scan
 from agentcell_protocol.result import SessionResult, Status
 
-STATUSES = frozenset(get_args(Status))
+STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 class Finished(NamedTuple):

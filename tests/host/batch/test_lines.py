@@ -81,7 +81,8 @@ async def test_lines_are_appended_where_it_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.anyio
 async def test_those_that_come_together_share_a_flush(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, flushes = tmp_path / "f", []
+    path = tmp_path / "f"
+    flushes: list[int] = []
     with Lines.open(path, anything) as lines:
         monkeypatch.setattr(os, "fsync", flushes.append)
         async with anyio.create_task_group() as tasks:

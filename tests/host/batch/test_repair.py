@@ -20,7 +20,12 @@ LINES = [orjson.dumps(message) + b"\n" for message in THREE]
 def accepted(path: Path) -> tuple[Repair | None, list[dict[str, Any]]]:
     """What was done to the file, and its messages."""
     messages: list[dict[str, Any]] = []
-    return repaired(path, lambda _, message: messages.append(message) is None), messages
+
+    def accept(_: int, message: dict[str, Any]) -> bool:
+        messages.append(message)
+        return True
+
+    return repaired(path, accept), messages
 
 
 @pytest.mark.parametrize("cut", range(len(b"".join(LINES)) + 1))
@@ -74,7 +79,12 @@ def test_what_makes_no_sense_where_it_stands_is_set_aside_too(tmp_path: Path) ->
     path = tmp_path / "f"
     path.write_bytes(b"".join(LINES))
     offsets: list[int] = []
-    repair = repaired(path, lambda offset, message: offsets.append(offset) is None and message["n"] != 2)
+
+    def accept(offset: int, message: dict[str, Any]) -> bool:
+        offsets.append(offset)
+        return bool(message["n"] != 2)
+
+    repair = repaired(path, accept)
     assert offsets == [0, len(LINES[0]), len(LINES[0] + LINES[1])]
     assert repair == Repair(path, tmp_path / "f.torn-1", (2,))
     assert path.read_bytes() == LINES[0] + LINES[2]

@@ -1,0 +1,104 @@
+"""There is one result for each row, and it can be read again."""
+
+import errno
+from pathlib import Path
+
+import anyio
+import orjson
+import pytest
+
+from agentcell.batch.repair import Repair
+from agentcell.batch.results import Finished, Results
+from agentcell_protocol.errors import Category, session_error
+from agentcell_protocol.result import SessionResult, failed
+
+DONE = SessionResult(status="complete", response="Done.", session_name="s", cost_usd=0.5)
+CRASHED = failed(session_error(Category.CRASHED, "it died"))
+
+
+def ids(path: Path) -> list[str]:
+    return [orjson.loads(line)["id"] for line in path.read_bytes().splitlines()]
+
+
+@pytest.mark.anyio
+async def test_a_result_is_a_line_with_the_rows_digest_and_number(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    with Results.open(path) as results:
+        await results.add("a", "1:aa", 3, DONE)
+        assert results.has("a")
+        assert results.read("a") == {**DONE.to_message(), "id": "a", "digest": "1:aa", "line": 3}
+    assert list(orjson.loads(path.read_bytes()))[-2:] == ["digest", "line"]
+
+
+@pytest.mark.anyio
+async def test_what_was_there_is_known_and_kept(tmp_path: Path) -> None:
+    with Results.open(tmp_path / "f") as results:
+        await results.add("a", "1:aa", 1, DONE)
+        await results.add("b", None, 2, CRASHED)
+        before = dict(results.index)
+    with Results.open(tmp_path / "f") as results:
+        assert results.index == before
+        assert before["a"] == Finished(0, "complete", None, "1:aa")
+        assert before["b"] == Finished(before["b"].offset, "error", "crashed", None)
+        assert results.read("b")["line"] == 2
+
+
+@pytest.mark.anyio
+async def test_a_second_result_for_a_row_is_a_mistake_also_while_the_first_is_written(tmp_path: Path) -> None:
+    with Results.open(tmp_path / "f") as results:
+        refusals = []
+
+        async def add() -> None:
+            try:
+                await results.add("a", "1:aa", 1, DONE)
+            except ValueError as refusal:
+                refusals.append(str(refusal))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(add)
+            tasks.start_soon(add)
+        with pytest.raises(ValueError, match="a has a result: drop it first"):
+            results.add_now("a", "1:aa", 1, DONE)
+    assert (refusals, ids(tmp_path / "f")) == (["a has a result: drop it first"], ["a"])
+
+
+def test_dropped_rows_are_gone_and_the_others_can_still_be_read(tmp_path: Path) -> None:
+    with Results.open(tmp_path / "f") as results:
+        for number, id_ in enumerate("abcd"):
+            results.add_now(id_, "1:aa", number, DONE)
+        results.drop({"a", "c", "none"})
+        assert [results.read(id_)["line"] for id_ in "bd"] == [1, 3]
+        assert not results.has("a")
+        results.add_now("a", "1:ab", 0, CRASHED)
+        assert results.read("a")["digest"] == "1:ab"
+        assert list(results.index) == ["b", "d", "a"]
+    assert ids(tmp_path / "f") == ["b", "d", "a"]
+
+
+def test_a_drop_that_fails_drops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with Results.open(tmp_path / "f") as results:
+        results.add_now("a", "1:aa", 1, DONE)
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "replace", fail)
+            with pytest.raises(OSError, match="No space left"):
+                results.drop({"a"})
+        assert results.read("a")["line"] == 1
+        results.add_now("b", "1:aa", 2, DONE)
+    assert ids(tmp_path / "f") == ["a", "b"]
+    assert [file.name for file in tmp_path.iterdir()] == ["f"]
+
+
+def test_of_lines_that_somebody_doubled_one_is_left(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    with Results.open(path) as results:
+        results.add_now("a", "1:aa", 1, DONE)
+    path.write_bytes(
+        path.read_bytes() * 2 + b'{"id":"b"}\n{"id":3,"status":"complete"}\n{"id":"c","status":["complete"]}\n'
+    )
+    with Results.open(path) as results:
+        assert results.repair == Repair(path, tmp_path / "f.torn-1", (2, 3, 4, 5))
+        assert list(results.index) == ["a"]
+    assert ids(path) == ["a"]
