@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agentcell import RequestError, run_agent_session_isolated
-from agentcell.offline import Endpoint, offline_environment, offline_model
+from agentcell.offline import Endpoint, ModelRequest, offline_environment, offline_model
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -117,6 +117,36 @@ def test_a_killed_worker_is_tried_again_for_a_subtask(tmp_path: Path) -> None:
         answer = asyncio.run(app.run("Go.", subtask_id="subtask-1", on_event=kill_the_first))
     assert answer[0] in {"complete", "continue"}
     assert len(workers) == 2
+
+
+def test_a_worker_that_is_killed_after_a_tool_goes_on_in_the_same_conversation(tmp_path: Path) -> None:
+    def kill_at_the_second_tool(event: Mapping[str, Any]) -> None:
+        heard.append(event)
+        of_tools = [one for one in heard if one["type"] == "tool_use"]
+        if event["type"] == "tool_use" and len(of_tools) == 2:
+            os.kill(heard[0]["pid"], signal.SIGKILL)
+
+    heard: list[Mapping[str, Any]] = []
+    endless = {"tools": [{"name": "Bash", "input": {"command": "tail -f /dev/null"}}]}
+    with scripted(turns=[WRITES, endless, {"text": "Done."}]) as endpoint:
+        app = App(tmp_path, endpoint)
+        app.plan("completed")
+        answer = asyncio.run(app.run("Write the file.", subtask_id="subtask-1", on_event=kill_at_the_second_tool))
+        turns = [asked for asked in endpoint.requests if asked.kind == "turn"]
+    assert answer[:2] == ("complete", "Done.")
+    assert [event["type"] for event in heard].count("hello") == 2
+    assert len({asked.session_id for asked in turns}) == 1
+    assert [asked.turn for asked in turns] == [1, 2, 3]
+    assert tool_results(turns[2])[0] == tool_results(turns[1])[0]
+    assert "attempt 2 at its task" in turns[2].prompt
+    assert turns[2].prompt.count("Write the file.") == 2
+
+
+def tool_results(asked: ModelRequest) -> list[tuple[str, Any]]:
+    blocks = [
+        block for message in asked.messages if isinstance(message["content"], list) for block in message["content"]
+    ]
+    return [(block["tool_use_id"], block["content"]) for block in blocks if block["type"] == "tool_result"]
 
 
 def test_an_unknown_agent_type_is_the_callers_mistake(tmp_path: Path) -> None:

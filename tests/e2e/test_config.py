@@ -112,6 +112,8 @@ def test_a_conversation_is_gone_on_with_from_another_directory_and_again(
     assert {(result.status, result.session_id, result.transcript) for result in results} == {
         ("complete", results[0].session_id, results[0].transcript)
     }
+    assert {result.cost_usd for result in results} == {results[0].cost_usd}, "each costs what it cost itself"
+    assert results[0].cost_usd
     asked = json.dumps([one.messages for one in endpoint.requests if one.kind == "turn"][-1])
     assert [word in asked for word in ("first", "second", "third")] == [True] * 3
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from agentcell_protocol.errors import Category, SessionError
 from agentcell_protocol.result import Denial, Notice, Usage
+from agentcell_worker.carried import own_cost
 from agentcell_worker.outcome import FATAL_STATUSES, Seen, TurnEnd, failure, judge
 from agentcell_worker.progress import Progress
 from agentcell_worker.trace import Trace
@@ -41,7 +42,7 @@ class Account:
         self._answer = _Answer()
         self._api_error: str | None = None
         self._resets_at: float | None = None
-        self._usage = _Usages()
+        self._usage = _Usages(asked.carried_cost_usd)
         self._is_in_turn = False
         self._is_turn_owed = False
 
@@ -195,12 +196,16 @@ class _Answer:
 
 
 class _Usages:
-    """Tokens of the turns that ended, and of the messages of the one under way."""
+    """Tokens and cost of the turns that ended, and tokens of the messages of the one under way.
 
-    def __init__(self) -> None:
+    `carried_cost_usd` is what the conversation had cost before.
+    """
+
+    def __init__(self, carried_cost_usd: float) -> None:
         self.cost_usd: float | None = None
         self.num_turns = 0
         self.last_turn: TurnEnd | None = None
+        self._carried_cost_usd = carried_cost_usd
         self._ended = Usage()
         self._messages: dict[str | None, Usage] = {}
 
@@ -213,7 +218,8 @@ class _Usages:
         self._ended += told if told != Usage() else self._under_way  # a turn that the budget ended tells none
         self._messages.clear()
         self.num_turns += turn.num_turns
-        self.cost_usd = turn.cost_usd if turn.cost_usd is not None else self.cost_usd
+        if turn.cost_usd is not None:
+            self.cost_usd = own_cost(turn.cost_usd, self._carried_cost_usd)
         self.last_turn = turn
         return self.total
 

@@ -25,6 +25,7 @@ from agentcell_protocol.errors import SessionError
 from agentcell_protocol.masking import Mask
 from agentcell_protocol.result import Notice
 from agentcell_worker.agents.registry import AgentType, agent_named
+from agentcell_worker.carried import carried_cost
 from agentcell_worker.cli_process import CLOSE_SECONDS, CliProcess, cli_of, until
 from agentcell_worker.options import outside, with_defaults
 from agentcell_worker.outcome import Seen, cli_ended
@@ -206,6 +207,7 @@ def expectations(client: ClaudeSDKClient) -> Seen:
         asked_max_turns=options.max_turns,
         asked_max_budget_usd=options.max_budget_usd,
         asked_resume=options.resume,
+        carried_cost_usd=carried_cost(options.resume, {**os.environ, **options.env}) if options.resume else 0.0,
     )
 
 

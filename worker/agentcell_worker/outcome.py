@@ -35,7 +35,8 @@ class Seen:
     """What the session showed before its turn ended.
 
     `response` is the text that would be the answer, `partial` everything it said, `api_error` the CLI's
-    name for a failed API call. The `asked_` members are what the request asked for.
+    name for a failed API call. The `asked_` members are what the request asked for, `carried_cost_usd` is what a
+    conversation that is resumed had cost before.
     """
 
     response: str = ""
@@ -47,6 +48,7 @@ class Seen:
     asked_max_turns: int | None = None
     asked_max_budget_usd: float | None = None
     asked_resume: str | None = None
+    carried_cost_usd: float = 0.0
     has_started: bool = False
 
 
