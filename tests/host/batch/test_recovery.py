@@ -20,8 +20,6 @@ from agentcell_protocol.cell import MARKER, new_marker
 from agentcell_protocol.errors import Category, session_error
 from agentcell_protocol.result import Attempt, SessionResult, Usage, failed
 
-WAIT_SECONDS = 30
-
 SESSION = "0c4989bf-3a27-495f-bd3f-2db89ed162d9"
 
 DONE = SessionResult(
@@ -208,6 +206,7 @@ def running(marker: str, program: str) -> Iterator["subprocess.Popen[bytes]"]:
             process.kill()
 
 
+@pytest.mark.slow
 def test_what_still_runs_is_ended_before_anything_else_is_done(tmp_path: Path) -> None:
     one, other, foreign = new_marker(), new_marker(), new_marker()
     willing = STUBBORN.replace("signal.SIG_IGN", "signal.SIG_DFL")
@@ -220,8 +219,7 @@ def test_what_still_runs_is_ended_before_anything_else_is_done(tmp_path: Path) -
     with running(one, willing) as first, running(other, STUBBORN) as second, running(foreign, willing) as third:
         with RunDirectory.open(tmp_path, {}) as run:
             assert run.recovery == Recovery(swept=2, lost=("a", "b", "c"))
-            assert third.poll() is None
-        assert (first.wait(WAIT_SECONDS) != 0, second.wait(WAIT_SECONDS) != 0) == (True, True)
+            assert [process.poll() is None for process in (first, second, third)] == [False, False, True]
 
 
 def test_this_boot_is_this_one() -> None:
