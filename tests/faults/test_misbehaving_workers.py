@@ -1,7 +1,9 @@
 """Whatever a worker does, the host gets one true result and nothing of the cell is left."""
 
 import json
+import stat
 import tracemalloc
+from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -93,6 +95,24 @@ async def test_the_end_of_stderr_is_kept_marked_as_cut_and_masked(room: Room) ->
     assert tail.startswith("[cut: the last 8192 characters of ")
     assert tail.endswith("yyythe end, with [masked] and [masked]")
     assert KEY not in tail
+
+
+@either_start
+async def test_all_of_stderr_is_kept_where_its_order_says(room: Room) -> None:
+    file = room.path / "stderr.log"
+    order = replace(room.order(), stderr_file=file)
+    result = await run_attempt(order, Resources(room.spawner("floods_stderr", "1")))
+    assert (told(result), stat.S_IMODE(file.stat().st_mode)) == (Told(), 0o600)
+    kept = file.read_bytes()
+    assert kept.count(b"x") == 1023 * 1024
+    assert kept.endswith(b"yyythe end, with [masked] and [masked]")
+
+
+@either_start
+async def test_a_place_where_stderr_cannot_be_kept_is_a_warning(room: Room) -> None:
+    order = replace(room.order(), stderr_file=room.path)
+    result = await run_attempt(order, Resources(room.spawner("answers_then_exits", "0")))
+    assert told(result) == Told(warnings=("stderr_not_kept",))
 
 
 @either_start
