@@ -30,6 +30,9 @@ FLOW_SOURCES = [module.path.read_text("utf-8") for module in MODULES if ".agents
 SHOP = "def total(prices: list[int]) -> int:\n    return sum(prices)\n"
 TEST = "from shop import total\n\n\ndef test_total() -> None:\n    assert total([1, 2]) == 3\n"
 
+SHAPE = ("success", "error", "generated_files", "validation")
+"""What the flow that writes documentation delivers."""
+
 GIT = "git -c user.name=dev -c user.email=dev@localhost"
 CHECKPOINT = f"""
 set -e
@@ -119,8 +122,9 @@ def test_every_block_says_what_it_is() -> None:
 
 
 def test_the_table_of_types_is_the_registry() -> None:
-    said = [(names(row[:1]), row[1], row[2].split(", ")) for row in rows(PAGE, "type")]
-    assert said == [([agent.name], agent.phase, list(agent.tools)) for agent in AGENT_CONFIGS.values()]
+    said = [(names(row[:1]), row[1], row[2].split(", "), row[3]) for row in rows(PAGE, "type")]
+    types = AGENT_CONFIGS.values()
+    assert said == [([agent.name], agent.phase, list(agent.tools), agent.description) for agent in types]
 
 
 def test_what_all_types_have_in_common_they_have() -> None:
@@ -151,7 +155,7 @@ def test_the_checks_are_those_that_flows_make() -> None:
     made = {name for source in FLOW_SOURCES for name in re.findall(r"\.check\(\"([\w-]+)\"\)", source)}
     said = [name for agent in FLOWS for name in names([row[0] for row in rows(section(agent.name), "check")])]
     assert made
-    assert {*said, "analyse"} == made
+    assert set(said) == made
 
 
 def test_the_warnings_of_flows_are_on_the_page() -> None:
@@ -213,6 +217,19 @@ def test_a_command_that_is_shown_does_what_the_page_says(
     assert result["flow"].get("validation", {"valid": True})["valid"] is True
 
 
+@pytest.mark.slow
+@pytest.mark.e2e
+def test_a_flow_in_python_gives_what_the_page_shows(model_environment: dict[str, str], tmp_path: Path) -> None:
+    block, _ = of_language(PAGE, "python")
+    (line,) = of_language(section("Types with a flow", 2).partition("### ")[0], "json")
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "shop.py").write_text(SHOP)
+    product = json.loads(line)
+    told = run_block("python", block, tmp_path, {**installed(tmp_path), **model_environment})
+    shown = [product[name] for name in SHAPE]
+    assert (told, sorted(product)) == (" ".join(map(str, shown)) + "\n", sorted([*SHAPE, "session_ids"]))
+
+
 @pytest.mark.parametrize(
     ("status", "writes", "product"),
     [
@@ -225,7 +242,7 @@ def test_a_command_that_is_shown_does_what_the_page_says(
 async def test_the_flow_that_is_shown_is_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str, writes: bool, product: dict[str, Any]
 ) -> None:
-    (block,) = of_language(PAGE, "python")
+    _, block = of_language(PAGE, "python")
     shown = ModuleType("shown")
     monkeypatch.setattr("agentcell_worker.agents.base.role_prompt", lambda _type, _fields: "# Role")
     monkeypatch.setattr(client, "create_client", lambda **_: Entered())
