@@ -146,7 +146,7 @@ class History:
     def _started(self, id_: str, number: int, message: dict[str, Any]) -> bool:
         if not _is_started(message):
             return False
-        item = self._items.setdefault(id_, _Item())
+        item = self._item(id_)
         item.digest, item.open = message["digest"], message
         item.line = message["line"] if isinstance(message.get("line"), int) else 0
         item.last_attempt = max(item.last_attempt, number)
@@ -155,13 +155,19 @@ class History:
     def _ended(self, id_: str, number: int, message: dict[str, Any]) -> bool:
         if message.get("status") not in STATUSES:
             return False
-        item = self._items.setdefault(id_, _Item())
+        item = self._item(id_)
         item.last_attempt = max(item.last_attempt, number)
         if id_ not in self.finished:
             item.ended.append(message)
         if item.open is not None and item.open["attempt"] == number:
             item.open = None
         return True
+
+    def _item(self, id_: str) -> _Item:
+        item = self._items.get(id_)
+        if item is None:
+            item = self._items[id_] = _Item()
+        return item
 
     def _reopened(self, message: dict[str, Any]) -> bool:
         ids = message.get("ids")
@@ -182,8 +188,12 @@ def fold(messages: Iterable[dict[str, Any]], finished: Mapping[str, Finished]) -
 
 
 def _is_started(message: Mapping[str, Any]) -> bool:
-    texts = ("digest", "marker", "boot_id", "mode")
-    return all(isinstance(message.get(name), str) for name in texts)
+    return (  # written out: this is most of what it takes to read a journal
+        isinstance(message.get("digest"), str)
+        and isinstance(message.get("marker"), str)
+        and isinstance(message.get("boot_id"), str)
+        and isinstance(message.get("mode"), str)
+    )
 
 
 def _open(message: Mapping[str, Any] | None) -> OpenAttempt | None:

@@ -48,8 +48,8 @@ def recover(run: "RunDirectory") -> Recovery:
     """
     left = list(run.history.open_attempts())
     swept = _sweep([attempt.marker for _, attempt in left if attempt.boot_id == boot_id()])
-    for id_, attempt in left:
-        run.record(journal.ended(time.time(), id=id_, tried=_tried(run, id_, attempt)))
+    if left:
+        run.record(*(journal.ended(time.time(), id=id_, tried=_tried(run, id_, attempt)) for id_, attempt in left))
     picked_up = [id_ for id_ in list(run.history.pending()) if _pick_up(run, id_)]
     lost = tuple(id_ for id_, _ in left if not run.results.has(id_))
     return Recovery(swept, tuple(picked_up), lost)

@@ -216,10 +216,14 @@ def test_what_still_runs_is_ended_before_anything_else_is_done(tmp_path: Path) -
             {**start(boot_id=boot_id(), marker=other), "id": "b"},
             {**start(boot_id="before", marker=foreign), "id": "c"},
         )
-    with running(one, willing) as first, running(other, STUBBORN) as second, running(foreign, willing) as third:
-        with RunDirectory.open(tmp_path, {}) as run:
-            assert run.recovery == Recovery(swept=2, lost=("a", "b", "c"))
-            assert [process.poll() is None for process in (first, second, third)] == [False, False, True]
+    with (
+        running(one, willing) as first,
+        running(other, STUBBORN) as second,
+        running(foreign, willing) as third,
+        RunDirectory.open(tmp_path, {}) as run,
+    ):
+        assert run.recovery == Recovery(swept=2, lost=("a", "b", "c"))
+        assert [process.poll() is None for process in (first, second, third)] == [False, False, True]
 
 
 def test_this_boot_is_this_one() -> None:
