@@ -21,10 +21,13 @@ LOCK = "lock"
 START_SECONDS = 1.0
 """By which two looks at one process may differ in when it started, where the clock was set in between."""
 
+LOOKS, LOOK_SECONDS = 4, 0.01
+"""How often it is tried again, and after how long: who only looks has the lock for some microseconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The process that has the lock, or had it last. Times are in Unix seconds."""
+    """The process that has the lock, or died with it. Times are in Unix seconds."""
 
     pid: int
     since: float
@@ -32,20 +35,40 @@ class Holder:
     host: str
 
     @property
-    def is_here(self) -> bool:
-        """Whether it lives, as far as can be seen from this machine."""
+    def process(self) -> psutil.Process | None:
+        """The same as a process that can be signalled; None when it does not live, or not on this machine."""
         process = process_at(self.pid)
         if self.host != socket.gethostname() or process is None or not is_alive(process):
-            return False
-        return abs(process.create_time() - self.started) < START_SECONDS
+            return None
+        return process if abs(process.create_time() - self.started) < START_SECONDS else None
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it lives, as far as can be seen from this machine."""
+        return self.process is not None
 
 
 def holder(directory: Path) -> Holder | None:
-    """Who has the run directory, or had it last; None when nobody ever did. The lock is not touched."""
+    """Who has the run directory, or died with it; None when nobody has it. The lock is not touched."""
     try:
         return Holder(**orjson.loads((directory / LOCK).read_bytes()))
     except (OSError, TypeError, orjson.JSONDecodeError):
         return None
+
+
+def in_force(directory: Path) -> bool:
+    """Whether somebody has the run directory at this moment, be it on another machine. Nothing in it is changed."""
+    try:
+        fd = os.open(directory / LOCK, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
 
 
 @contextmanager
@@ -57,17 +80,30 @@ def locked(directory: Path) -> Iterator[Holder]:
         mine = Holder(os.getpid(), time.time(), psutil.Process().create_time(), socket.gethostname())
         os.ftruncate(fd, 0)
         os.pwrite(fd, orjson.dumps(asdict(mine), option=orjson.OPT_APPEND_NEWLINE), 0)
-        yield mine
+        try:
+            yield mine
+        finally:
+            os.ftruncate(fd, 0)  # whoever is killed leaves it as it is
     finally:
         os.close(fd)
 
 
 def _take(fd: int, directory: Path) -> None:
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _flock(fd)
     except BlockingIOError:
         other = holder(directory)
         raise BusyError(directory, *((other.pid, other.since) if other else (None, None))) from None
     except OSError as refused:
         reason = f"its file system has no locks ({refused.strerror})"
         raise RunDirectoryError(directory, reason, "name a directory on a local disk") from None
+
+
+def _flock(fd: int) -> None:
+    """Take the lock, also when somebody looks at this very moment whether anybody has it."""
+    for _ in range(LOOKS):
+        try:
+            return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(LOOK_SECONDS)
+    return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

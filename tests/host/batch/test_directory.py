@@ -16,7 +16,7 @@ import pytest
 from agentcell.batch import journal
 from agentcell.batch.directory import FORMAT, RunDirectory, read_description, read_history
 from agentcell.batch.identity import slug
-from agentcell.batch.lock import holder, locked
+from agentcell.batch.lock import holder, in_force, locked
 from agentcell.batch.repair import Repair
 from agentcell.errors import BusyError, RunDirectoryError
 from agentcell_protocol.result import SessionResult
@@ -192,16 +192,19 @@ def test_a_lock_that_does_not_say_whose_it_is_can_be_taken(tmp_path: Path, conte
 
 
 def test_a_pid_on_another_machine_or_of_another_process_is_not_here(tmp_path: Path) -> None:
-    with locked(tmp_path) as mine:
-        pass
-    for change in ({"host": "elsewhere"}, {"started": mine.started - 60}):
-        (tmp_path / "lock").write_bytes(orjson.dumps({**orjson.loads((tmp_path / "lock").read_bytes()), **change}))
+    with locked(tmp_path):
+        mine = orjson.loads((tmp_path / "lock").read_bytes())
+    for change in ({"host": "elsewhere"}, {"started": mine["started"] - 60}):
+        (tmp_path / "lock").write_bytes(orjson.dumps({**mine, **change}))
         other = holder(tmp_path)
         assert other is not None
-        assert not other.is_here
-        (tmp_path / "lock").unlink()
-        with locked(tmp_path):
-            pass
+        assert (other.is_here, in_force(tmp_path)) == (False, None)
+
+
+def test_whoever_is_done_with_it_has_it_no_longer(tmp_path: Path) -> None:
+    with locked(tmp_path) as mine:
+        assert in_force(tmp_path) == mine
+    assert (holder(tmp_path), in_force(tmp_path)) == (None, None)
 
 
 def start(id_: str, **more: Any) -> dict[str, Any]:
