@@ -1,5 +1,7 @@
 """A run directory is made, gone on with, held by one batch at a time, and never mistaken."""
 
+import errno
+import fcntl
 import json
 import os
 import signal
@@ -198,13 +200,13 @@ def test_a_pid_on_another_machine_or_of_another_process_is_not_here(tmp_path: Pa
         (tmp_path / "lock").write_bytes(orjson.dumps({**mine, **change}))
         other = holder(tmp_path)
         assert other is not None
-        assert (other.is_here, in_force(tmp_path)) == (False, None)
+        assert (other.is_here, other.process, in_force(tmp_path)) == (False, None, False)
 
 
 def test_whoever_is_done_with_it_has_it_no_longer(tmp_path: Path) -> None:
     with locked(tmp_path) as mine:
-        assert in_force(tmp_path) == mine
-    assert (holder(tmp_path), in_force(tmp_path)) == (None, None)
+        assert (holder(tmp_path), in_force(tmp_path)) == (mine, True)
+    assert (holder(tmp_path), in_force(tmp_path)) == (None, False)
 
 
 def start(id_: str, **more: Any) -> dict[str, Any]:
@@ -289,3 +291,26 @@ def test_opening_parses_each_line_once_and_validates_none(tmp_path: Path, monkey
     lines = sum(len((tmp_path / name).read_bytes().splitlines()) for name in ("results.jsonl", "journal.jsonl"))
     with RunDirectory.open(tmp_path, {}):
         assert len(parsed) == lines + len(["run.json"])
+
+
+def test_who_only_looks_keeps_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lock").touch()
+    with (tmp_path / "lock").open() as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        monkeypatch.setattr("agentcell.batch.lock.time.sleep", lambda _: fcntl.flock(looking, fcntl.LOCK_UN))
+        with locked(tmp_path) as mine:
+            assert holder(tmp_path) == mine
+
+
+def test_where_there_never_was_a_lock_nobody_has_it(tmp_path: Path) -> None:
+    assert not in_force(tmp_path)
+
+
+def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(RunDirectoryError) as refused, locked(tmp_path):
+        pass
+    assert refused.value.reason == "its file system has no locks (No locks available)"
