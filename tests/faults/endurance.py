@@ -58,10 +58,10 @@ class Endurance:
 
     async def run(self, numbers: range) -> dict[str, Any]:
         """Run those sessions; what this process has then."""
-        left = iter(numbers)
-        async with anyio.create_task_group() as tasks:
-            for _ in range(AT_ONCE):
-                tasks.start_soon(self._work, left)
+        env = {"HOME": str(self._home), "TMPDIR": str(self._home)}
+        async for result in self._host.run_many(map(self._request, numbers), env=env):
+            end = "complete" if result.error is None else result.error.category.value
+            self._ends[f"{result.start} {end} {result.swept_processes}"] += 1
         gc.collect()
         process = psutil.Process()
         children = process.children(recursive=True)
@@ -72,18 +72,14 @@ class Endurance:
             "memory_mb": process.memory_info().rss / 1024 / 1024,
         }
 
-    async def _work(self, numbers: Any) -> None:
-        for number in numbers:
-            request = {
-                "session_name": "a",
-                "agent_type": "coder",
-                "project_dir": str(self._home),
-                "starting_message": "hi",
-                "context": {"stand_in": ENDINGS[number % len(ENDINGS)]},
-            }
-            result = await self._host.run(request, env={"HOME": str(self._home), "TMPDIR": str(self._home)})
-            end = "complete" if result.error is None else result.error.category.value
-            self._ends[f"{result.start} {end} {result.swept_processes}"] += 1
+    def _request(self, number: int) -> dict[str, Any]:
+        return {
+            "session_name": "a",
+            "agent_type": "coder",
+            "project_dir": str(self._home),
+            "starting_message": "hi",
+            "context": {"stand_in": ENDINGS[number % len(ENDINGS)]},
+        }
 
 
 async def main(home: Path, sessions: int) -> None:

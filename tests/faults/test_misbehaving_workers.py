@@ -99,7 +99,7 @@ async def test_the_end_of_stderr_is_kept_marked_as_cut_and_masked(room: Room) ->
 
 @either_start
 async def test_all_of_stderr_is_kept_where_its_order_says(room: Room) -> None:
-    file = room.path / "stderr.log"
+    file = room.path.parent / "stderr.log"
     order = replace(room.order(), stderr_file=file)
     result = await run_attempt(order, Resources(room.spawner("floods_stderr", "1")))
     assert (told(result), stat.S_IMODE(file.stat().st_mode)) == (Told(), 0o600)
