@@ -11,6 +11,8 @@ from agentcell.commands.offline_model import offline_model
 from agentcell.commands.output import settle_stderr, silence_stdout
 from agentcell.commands.run import run
 from agentcell.commands.schema import schema
+from agentcell.commands.status import status
+from agentcell.commands.stop import stop
 from agentcell_protocol.version import __version__
 
 INTERRUPTED = 130
@@ -26,7 +28,7 @@ def agentcell() -> None:
     """Run Claude agent sessions in cells: one isolated worker process per session, one truthful result each."""
 
 
-for command in (run, batch, agents, doctor, schema, offline_model):
+for command in (run, batch, status, stop, agents, doctor, schema, offline_model):
     agentcell.add_command(command)
 
 

@@ -1,0 +1,107 @@
+"""What a batch has come to, at its end or at any time: a table on a terminal, plain lines elsewhere."""
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from agentcell.batch.directory import CELLS, RESULTS
+from agentcell.batch.identity import slug
+from agentcell.batch.phrases import cost, counts, duration, shown_id, tokens
+from agentcell.batch.results import Finished
+from agentcell.batch.tally import Snapshot
+from agentcell.terminal import one_line
+
+MOST_FAILURES = 10
+"""Failed rows that are named: all of them are in the results."""
+
+GO_ON = "run the same command again to go on"
+
+
+class Failure(NamedTuple):
+    """A row that failed; where its result begins in the results, in bytes."""
+
+    id: str
+    category: str
+    offset: int
+
+
+class Failures(NamedTuple):
+    """The first rows that failed, and how many there are in all."""
+
+    first: tuple[Failure, ...] = ()
+    total: int = 0
+
+
+Pair = tuple[str, str]
+"""A line of the table: what, and how much of it or where."""
+
+
+def failures_in(finished: Mapping[str, Finished]) -> Failures:
+    """The failed ones of the rows that are finished."""
+    failed = (
+        Failure(id_, str(one.category or "unknown"), one.offset)
+        for id_, one in finished.items()
+        if one.status == "error"
+    )
+    first = tuple(islice(failed, MOST_FAILURES))
+    return Failures(first, len(first) + sum(1 for _ in failed))
+
+
+def summary(snapshot: Snapshot, failures: Failures, directory: Path) -> list[Pair]:
+    """The table: by status and category, what it took, and where to look."""
+    rows = counts(snapshot) if snapshot.total is None else f"{snapshot.total}: {counts(snapshot)}"
+    pairs = [("rows", rows), *_endings(snapshot)]
+    if snapshot.retries:
+        pairs.append(("retries", str(snapshot.retries)))
+    pairs += [("cost", cost(snapshot)), ("tokens", tokens(snapshot)), ("time", duration(snapshot.elapsed))]
+    if snapshot.slowest:
+        pairs.append(("slowest", ", ".join(f"{shown_id(id_)} {duration(took)}" for id_, took in snapshot.slowest)))
+    return [*pairs, ("results", _shown(directory / RESULTS)), *_failed(failures, directory)]
+
+
+def going_on(snapshot: Snapshot) -> str | None:
+    """How to go on with what is left; None when nothing is."""
+    left = (snapshot.pending or 0) + len(snapshot.running)
+    if not left:
+        return None
+    return f"{left} {'row is' if left == 1 else 'rows are'} pending: {GO_ON}"
+
+
+def lines(pairs: Iterable[Pair], stream: TextIO | None) -> list[str]:
+    """The table's lines: in columns on a terminal, and elsewhere without padding."""
+    if stream is None or not stream.isatty():
+        return [f"{name}: {text}" for name, text in pairs]
+    table = Table.grid(padding=(0, 2))
+    for name, text in pairs:
+        table.add_row(Text(name, "bold"), Text(text, overflow="fold"))
+    console = Console(file=stream, highlight=False)
+    with console.capture() as drawn:
+        console.print(table)
+    return [line.rstrip() for line in drawn.get().splitlines()]
+
+
+def _endings(snapshot: Snapshot) -> list[Pair]:
+    """How many ended with each status, and of the errors with each category, the most frequent first."""
+    pairs = [(status, str(snapshot.by_status[status])) for status in sorted(snapshot.by_status.keys() - {"error"})]
+    for category, number in sorted(snapshot.by_category.items(), key=lambda one: (-one[1], one[0])):
+        pairs.append((f"error ({one_line(category)})", str(number)))
+    return pairs
+
+
+def _failed(failures: Failures, directory: Path) -> list[Pair]:
+    pairs = [
+        ("failed", f"{shown_id(id_)} ({one_line(category)}): {_shown(directory / CELLS / slug(id_))}")
+        for id_, category, _ in failures.first
+    ]
+    if (more := failures.total - len(failures.first)) > 0:
+        pairs.append(("failed", f"and {more} more"))
+    return pairs
+
+
+def _shown(path: Path) -> str:
+    return one_line(str(path))

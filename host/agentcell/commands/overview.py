@@ -1,0 +1,106 @@
+"""A batch for people and for programs: what it has come to, where to look, and how to go on with it."""
+
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from agentcell.batch.directory import CELLS, RESULTS
+from agentcell.batch.identity import slug
+from agentcell.batch.phrases import clock, duration, last_words, pause, rate, shown_id
+from agentcell.batch.reading import Reading
+from agentcell.batch.summary import Failure, Failures, Pair, going_on, lines, summary
+from agentcell.batch.tally import Running, Snapshot
+from agentcell.batch.views import snapshot_message
+from agentcell.commands.output import tell
+from agentcell.terminal import one_line
+from agentcell_protocol.codec import encode
+
+
+def tell_end(snapshot: Snapshot, failures: Failures, directory: Path, *, reason: str | None = None) -> None:
+    """Say on stderr how a batch has ended; at last why rows are left, and how to go on with them."""
+    last = reason or going_on(snapshot)
+    tell(*lines(summary(snapshot, failures, directory), sys.stderr), last and one_line(last))
+
+
+def print_reading(reading: Reading, directory: Path, *, content: bool) -> None:
+    """Print what a run directory tells; what agents wrote only with `content`."""
+    snapshot, now = reading.snapshot, time.time()
+    pairs = [("state", _state(reading)), *summary(snapshot, reading.failures, directory)]
+    if reading.state == "running":
+        pairs += _pace(snapshot)
+        pairs += [("running", _cell(running, now, content=content)) for running in snapshot.running]
+    if content:
+        pairs += [(shown_id(id_), one_line(message)) for id_, message in _messages(reading.failures.first, directory)]
+    last = reading.reason or (going_on(snapshot) if reading.state != "running" else None)
+    for line in [*lines(pairs, sys.stdout), *([one_line(last)] if last else [])]:
+        click.echo(line)
+
+
+def print_json(reading: Reading, directory: Path, *, content: bool) -> None:
+    """Print the same as one line of JSON."""
+    messages = dict(_messages(reading.failures.first, directory)) if content else {}
+    failures: list[dict[str, Any]] = [
+        {"id": id_, "category": category, "folder": str(directory / CELLS / slug(id_))}
+        | ({"message": messages.get(id_)} if content else {})
+        for id_, category, _ in reading.failures.first
+    ]
+    holder = reading.holder
+    message: dict[str, Any] = {
+        "type": "batch",
+        "run_dir": str(directory),
+        "state": reading.state,
+        "reason": reading.reason,
+        "pid": holder and holder.pid,
+        "since": holder and holder.since,
+        "host": holder and holder.host,
+        **snapshot_message(reading.snapshot, content=content),
+        "failures": failures,
+    }
+    click.echo(encode(message), nl=False)
+
+
+def _state(reading: Reading) -> str:
+    holder = reading.holder
+    process = "a process that has just begun" if holder is None else f"process {holder.pid} on {one_line(holder.host)}"
+    match reading.state:
+        case "running":
+            since = "" if holder is None else f", since {clock(holder.since)}"
+            return f"running: {process}{since}"
+        case "interrupted":
+            return f"interrupted: {process} died" if holder else "interrupted: its process died"
+        case "stopped":
+            return "stopped, with rows left"
+    return "finished"
+
+
+def _pace(snapshot: Snapshot) -> list[Pair]:
+    pairs = [] if not snapshot.rate else [("rate", rate(snapshot.rate))]
+    if snapshot.eta:
+        pairs.append(("time left", duration(snapshot.eta)))
+    if (paused := pause(snapshot)) is not None:
+        pairs.append(("admission", paused))
+    return pairs
+
+
+def _cell(running: Running, now: float, *, content: bool) -> str:
+    again = f", attempt {running.attempt}" if running.attempt > 1 else ""
+    heard = last_words(running.last_event, content=content)
+    return f"{shown_id(running.id)}{again}, {duration(now - running.since)}{': ' if heard else ''}{heard}"
+
+
+def _messages(failures: Iterable[Failure], directory: Path) -> list[tuple[str, str]]:
+    """What went wrong with each, in the words of its result; nothing where that was rewritten meanwhile."""
+    found = []
+    with (directory / RESULTS).open("rb") as file:
+        for failure in failures:
+            file.seek(failure.offset)
+            try:
+                found.append((failure.id, str(orjson.loads(file.readline())["error"]["message"])))
+            except (orjson.JSONDecodeError, KeyError, TypeError):
+                continue
+    return found
