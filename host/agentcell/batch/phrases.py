@@ -107,7 +107,7 @@ def last_words(event: Mapping[str, Any] | None, *, content: bool) -> str:
 
 
 def _dollars(amount: float) -> str:
-    return f"${amount:.4f}" if amount < 1 else f"${amount:,.2f}"
+    return f"${amount:.4f}" if 0 < amount < 1 else f"${amount:,.2f}"
 
 
 def _cut(line: str, most: int) -> str:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from agentcell.batch.directory import CELLS, RESULTS
 from agentcell.batch.identity import slug
-from agentcell.batch.phrases import cost, counts, duration, shown_id, tokens
+from agentcell.batch.phrases import cost, duration, shown_id, tokens
 from agentcell.batch.results import Finished
 from agentcell.batch.tally import Snapshot
 from agentcell.terminal import one_line
@@ -54,8 +54,7 @@ def failures_in(finished: Mapping[str, Finished]) -> Failures:
 
 def summary(snapshot: Snapshot, failures: Failures, directory: Path) -> list[Pair]:
     """The table: by status and category, what it took, and where to look."""
-    rows = counts(snapshot) if snapshot.total is None else f"{snapshot.total}: {counts(snapshot)}"
-    pairs = [("rows", rows), *_endings(snapshot)]
+    pairs = [("rows", _rows(snapshot)), *_endings(snapshot)]
     if snapshot.retries:
         pairs.append(("retries", str(snapshot.retries)))
     pairs += [("cost", cost(snapshot)), ("tokens", tokens(snapshot)), ("time", duration(snapshot.elapsed))]
@@ -83,6 +82,13 @@ def lines(pairs: Iterable[Pair], stream: TextIO | None) -> list[str]:
     with console.capture() as drawn:
         console.print(table)
     return [line.rstrip() for line in drawn.get().splitlines()]
+
+
+def _rows(snapshot: Snapshot) -> str:
+    """How many there are, and how many of them are where."""
+    numbers = {"running": len(snapshot.running), "pending": snapshot.pending}
+    parts = [f"{snapshot.done} done", f"{snapshot.failed} failed", *(f"{n} {what}" for what, n in numbers.items() if n)]
+    return ", ".join(parts) if snapshot.total is None else f"{snapshot.total}: {', '.join(parts)}"
 
 
 def _endings(snapshot: Snapshot) -> list[Pair]:

@@ -2,9 +2,10 @@
 
 import os
 import stat
+import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -16,14 +17,18 @@ import click
 from agentcell.batch.batch import BatchEnd, run_batch
 from agentcell.batch.caps import Caps, MaxFailures, parse_max_failures
 from agentcell.batch.directory import RunDirectory, read_history
+from agentcell.batch.display import Display
 from agentcell.batch.interruption import Interruption
+from agentcell.batch.reading import read_batch
 from agentcell.batch.rows import Problem, Row, checked_defaults
 from agentcell.batch.settings import Settings
 from agentcell.batch.sources import STDIN, FileRows, Source, StreamRows
 from agentcell.batch.survey import Survey, survey
 from agentcell.batch.tally import Tally
+from agentcell.batch.views import display_on, view_for
 from agentcell.commands.moment import moment
 from agentcell.commands.output import silence_stdout, tell, write
+from agentcell.commands.overview import tell_end
 from agentcell.environment import cell_environment, with_cli_retries
 from agentcell.errors import RunDirectoryError
 from agentcell.host import Host
@@ -106,11 +111,16 @@ def _run_stream(file: BinaryIO, defaults: Mapping[str, Any], settings: Settings,
 def _run(source: Source, tally: Tally, settings: Settings, options: BatchOptions, *, again: list[str]) -> int:
     """Run what the source gives, in the run directory of the options."""
     try:
-        with RunDirectory.open(options.directory, _config(options, settings), requests=options.requests) as run:
+        config = {"rows": tally.total, **_config(options, settings)}
+        with RunDirectory.open(options.directory, config, requests=options.requests) as run:
             for told in run.repairs:
                 tell(f"warning: {told}")
             run.reopen(again)
-            end = anyio.run(partial(_run_signalled, source, run, tally, settings, options))
+            with _display(options) as display:
+                begin = partial(run_batch, source, run=run, settings=settings, tally=tally, on_change=display.show)
+                on_result = _print if options.as_json else None
+                end = anyio.run(_run_signalled, partial(begin, on_result=on_result), options.jobs)
+                display.show(end.snapshot)
     except RunDirectoryError as unusable:
         raise click.UsageError(str(unusable)) from None
     except OutputError as lost:
@@ -121,13 +131,15 @@ def _run(source: Source, tally: Tally, settings: Settings, options: BatchOptions
     return _close(end, options)
 
 
-async def _run_signalled(
-    source: Source, run: RunDirectory, tally: Tally, settings: Settings, options: BatchOptions
-) -> BatchEnd:
+async def _run_signalled(run: Callable[..., Awaitable[BatchEnd]], jobs: int | None) -> BatchEnd:
     interruption = Interruption()
-    on_result = _print if options.as_json else None
-    async with cancelling_on_signals(interruption), Host(max_sessions=options.jobs) as host:
-        return await run_batch(source, host, run, settings, tally=tally, interruption=interruption, on_result=on_result)
+    async with cancelling_on_signals(interruption), Host(max_sessions=jobs) as host:
+        return await run(host=host, interruption=interruption)
+
+
+def _display(options: BatchOptions) -> Display:
+    prints_results = options.as_json and sys.stdout is not None and sys.stdout.isatty()
+    return display_on(sys.stderr, view_for(options.progress, sys.stderr, prints_results=prints_results))
 
 
 class OutputError(Exception):
@@ -202,14 +214,14 @@ def _warn_of_conflicts(found: Survey) -> None:
 
 
 def _close(end: BatchEnd, options: BatchOptions) -> int:
-    """Say how it ended."""
-    seen = end.snapshot
-    pending = "" if not seen.pending else f", {seen.pending} pending"
-    tell(f"{seen.done} done, {seen.failed} failed{pending}: {options.directory}")
+    """Say how it ended, with what former runs have done."""
+    with suppress(OSError, RunDirectoryError):
+        reading = read_batch(options.directory, time.time())
+        tell_end(reading.snapshot, reading.failures, options.directory)
     if end.refused:
         tell(f"{len(end.refused)} rows were changed since they were run; --rerun-changed runs them again")
     if end.reason is not None:
-        tell(end.reason)
+        tell(one_line(end.reason))
     return end.exit_code
 
 

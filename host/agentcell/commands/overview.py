@@ -21,10 +21,9 @@ from agentcell.terminal import one_line
 from agentcell_protocol.codec import encode
 
 
-def tell_end(snapshot: Snapshot, failures: Failures, directory: Path, *, reason: str | None = None) -> None:
-    """Say on stderr how a batch has ended; at last why rows are left, and how to go on with them."""
-    last = reason or going_on(snapshot)
-    tell(*lines(summary(snapshot, failures, directory), sys.stderr), last and one_line(last))
+def tell_end(snapshot: Snapshot, failures: Failures, directory: Path) -> None:
+    """Say on stderr what a batch has come to at its end."""
+    tell(*lines(summary(snapshot, failures, directory), sys.stderr))
 
 
 def print_reading(reading: Reading, directory: Path, *, content: bool) -> None:
