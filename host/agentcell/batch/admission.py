@@ -52,8 +52,8 @@ class Admission:
         tally: Tally,
         *,
         on_hold: Callable[[Hold | None], Awaitable[object]],
-        clock: Callable[[], float] = time.time,
         free_mb: Callable[[], float] = memory.free_mb,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.account = Account()
         self.closing: Closing | None = None

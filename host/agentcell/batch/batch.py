@@ -3,7 +3,7 @@
 import os
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import isawaitable
@@ -35,6 +35,9 @@ from agentcell_protocol.result import SessionResult
 TICK_SECONDS = 1.0
 """Between two snapshots for whoever watches, where nothing changes but the time."""
 
+REST_SECONDS = 0.1
+"""Between two snapshots at least: nobody sees more, and each costs as much as there are cells."""
+
 OnChange = Callable[[Snapshot], Awaitable[object] | object]
 OnResult = Callable[[SessionResult], Awaitable[object] | object]
 
@@ -62,6 +65,8 @@ async def run_batch(
     interruption: Interruption | None = None,
     on_change: OnChange | None = None,
     on_result: OnResult | None = None,
+    free_mb: Callable[[], float] = memory.free_mb,
+    chance: Callable[[], float] = random.random,
 ) -> BatchEnd:
     """Run the rows that have not finished, each until it has its result or nothing is admitted any more.
 
@@ -78,6 +83,8 @@ async def run_batch(
         interruption=interruption or Interruption(),
         on_change=on_change,
         on_result=on_result,
+        free_mb=free_mb,
+        chance=chance,
     )
     return await batch.run()
 
@@ -94,6 +101,8 @@ class _Batch:
         interruption: Interruption,
         on_change: OnChange | None,
         on_result: OnResult | None,
+        free_mb: Callable[[], float],
+        chance: Callable[[], float],
     ) -> None:
         self._host = host
         self._run = run
@@ -102,7 +111,9 @@ class _Batch:
         self._interruption = interruption
         self._on_change = on_change
         self._on_result = on_result
-        self._admission = Admission(source, settings, tally, on_hold=self._held)
+        self._free_mb = free_mb
+        self._chance = chance
+        self._admission = Admission(source, settings, tally, on_hold=self._held, free_mb=free_mb)
         self._policy = RetryPolicy(max_attempts=settings.retries + 1)
         self._flights: dict[str, Flight] = {}
         self._refused: list[str] = []
@@ -157,6 +168,8 @@ class _Batch:
         )
         if what == "refused":
             self._refused.append(row.id)
+        if what == "finished" and history is not None:
+            self._tally.finished_before(history.status or "error", history.category)
         if what not in TO_BE_RUN or row.id in self._flights:
             return None
         if what in {"again", "changed"}:
@@ -181,13 +194,19 @@ class _Batch:
         if self._cut is not None:
             flight.end(self._cut, self._interruption.reason or "SIGTERM")
         self._stir()
-        log = EventLog(folder, partial(self._tally.heard, flight.id))
+        log = EventLog(folder, partial(self._heard, flight.id))
         return flight.order(folder, self._settings.environment, self._run.keep_root(flight.id).absolute(), log)
+
+    def _heard(self, row_id: str, event: Mapping[str, Any]) -> None:
+        self._tally.heard(row_id, event)
+        self._stir()
 
     async def _record(self, problem: Problem) -> None:
         """A line that is no row has its result, too."""
-        if not self._run.results.has(problem.id):
+        if (before := self._run.results.index.get(problem.id)) is None:
             await self._finish(problem.id, problem.digest, problem.number, problem.as_result())
+        else:
+            self._tally.finished_before(before.status, before.category)
 
     # what comes out
 
@@ -195,7 +214,7 @@ class _Batch:
         """What becomes of the row; all of it is on the disk before it counts."""
         now, item, row = time.time(), flight.item, flight.item.row
         tried = Tried.of(result, flight.number, flight.mode)
-        becomes = verdict(item, tried, result, flight.cut, self._policy, now=now, chance=random.random())  # noqa: S311
+        becomes = verdict(item, tried, result, flight.cut, self._policy, now=now, chance=self._chance())
         if isinstance(becomes, Again):
             tried = replace(tried, is_counted=becomes.is_counted)
         self._tally.ended(row.id, result.usage, result.cost_usd)
@@ -274,7 +293,7 @@ class _Batch:
         while least:
             await anyio.sleep(MEMORY_LOOK_SECONDS)
             flights = self._flights.values()
-            if any(flight.cut == "memory" for flight in flights) or not memory.is_scarce(memory.free_mb(), least):
+            if any(flight.cut == "memory" for flight in flights) or not memory.is_scarce(self._free_mb(), least):
                 continue
             youngest = max(flights, key=lambda flight: flight.began, default=None)
             if youngest is not None:
@@ -285,7 +304,8 @@ class _Batch:
         while self._on_change is not None:
             self._changed = anyio.Event()
             await self._call(self._on_change, self._tally.snapshot(time.time()))
-            with anyio.move_on_after(TICK_SECONDS):
+            await anyio.sleep(REST_SECONDS)
+            with anyio.move_on_after(TICK_SECONDS - REST_SECONDS):
                 await self._changed.wait()
 
     async def _held(self, hold: Hold | None) -> None:

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -17,7 +17,7 @@ from agentcell_protocol.framing import LINE_LIMIT, Overlong
 from agentcell_protocol.intake import decode_request
 from agentcell_protocol.members import Name
 from agentcell_protocol.request import SessionRequest, parse_request
-from agentcell_protocol.result import SessionResult, names_in, refused
+from agentcell_protocol.result import NAMING, SessionResult, names_in, refused
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -38,6 +38,16 @@ class Row:
     digest: str
     request: SessionRequest
     limits: Limits
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRow:
+    """A line that is the row `is_known` knows, and was not looked at any further."""
+
+    number: int
+    offset: int
+    id: str
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +78,22 @@ class _Line(NamedTuple):
 def read_rows(
     source: BinaryIO, *, defaults: Mapping[str, Any] = NOTHING, base: Path | None = None
 ) -> Iterator[Row | Problem]:
+    """As `read_lines`, where no row is known."""
+    for line in read_lines(source, lambda _id, _digest: False, defaults=defaults, base=base):
+        if not isinstance(line, KnownRow):
+            yield line
+
+
+def read_lines(
+    source: BinaryIO,
+    is_known: Callable[[str, str], bool],
+    *,
+    defaults: Mapping[str, Any] = NOTHING,
+    base: Path | None = None,
+) -> Iterator[Row | KnownRow | Problem]:
     """The rows of a file or stream from its beginning, each as soon as its line is there. Blocks.
+
+    `is_known` gets id and digest of each: to check a request takes many times what it takes to know it again.
 
     `defaults` (see `checked_defaults`) fill the members a row leaves out, `limits` member by member. Relative paths are
     taken from `base` (the cwd). Lines that are blank, or belong to an indented object whose first line is a problem
@@ -85,7 +110,8 @@ def read_rows(
             yield _unlike(Problem(line.number, line.offset, f"line-{line.number}", found), seen)
         else:
             is_inside = False
-            yield _unlike(_read(line, _merged(found, defaults), base), seen)
+            members = _merged(found, defaults)
+            yield _unlike(_known(line, members, is_known) or _read(line, members, base), seen)
 
 
 def row_at(
@@ -123,7 +149,7 @@ def may_write(row: Row) -> bool:
     return tools is None or any(tool in WRITING_TOOLS or tool.startswith("mcp__") for tool in tools)
 
 
-def write_conflicts(rows: Iterable[Row | Problem]) -> dict[str, int]:
+def write_conflicts(rows: Iterable[Row | KnownRow | Problem]) -> dict[str, int]:
     """The project directories in which more than one row may write, and how many may."""
     writers = Counter(row.request.project_dir for row in rows if isinstance(row, Row) and may_write(row))
     return {project: count for project, count in writers.items() if count > 1}
@@ -196,6 +222,14 @@ def _read(line: _Line, members: dict[str, Any], base: Path | None) -> Row | Prob
         return Problem(line.number, line.offset, id_, refusal, content, names_in(members))
 
 
+def _known(line: _Line, members: Mapping[str, Any], is_known: Callable[[str, str], bool]) -> KnownRow | None:
+    content = digest(members)
+    id_ = members.get("id") or members.get("session_name") or default_name(content)
+    if isinstance(id_, str) and is_known(id_, content):
+        return KnownRow(line.number, line.offset, id_, content)
+    return None
+
+
 def _own_id(members: Mapping[str, Any]) -> str | None:
     """The id that the row gives itself, if it can be one."""
     given = members.get("id")
@@ -205,7 +239,7 @@ def _own_id(members: Mapping[str, Any]) -> str | None:
         return None
 
 
-def _unlike(found: Row | Problem, seen: dict[str, int]) -> Row | Problem:
+def _unlike(found: Row | KnownRow | Problem, seen: dict[str, int]) -> Row | KnownRow | Problem:
     """The same with an id that no line before has; a row whose id one has is a problem."""
     first = seen.setdefault(found.id, found.number)
     if first == found.number:
@@ -216,7 +250,7 @@ def _unlike(found: Row | Problem, seen: dict[str, int]) -> Row | Problem:
     if isinstance(found, Problem):
         return replace(found, id=id_)
     error = RequestError("id", f"{found.id} is the id of line {first}, too", "give each row an id of its own")
-    names = names_in({"session_name": found.request.session_name, "agent_type": found.request.agent_type})
+    names = {} if isinstance(found, KnownRow) else names_in(found.request.model_dump(include=set(NAMING)))
     return Problem(found.number, found.offset, id_, error, found.digest, names)
 
 

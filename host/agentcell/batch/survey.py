@@ -10,13 +10,13 @@ from typing import Any, BinaryIO
 
 from agentcell.batch.history import History, ItemHistory
 from agentcell.batch.items import TO_BE_RUN, Plan, plan
-from agentcell.batch.rows import NOTHING, Problem, Row, read_rows, write_conflicts
+from agentcell.batch.rows import NOTHING, KnownRow, Problem, Row, read_lines, write_conflicts
 from agentcell_protocol.errors import Category
 
 NAMELESS = re.compile(r"line-[0-9]+(?:-again)*")
 """The id of a line that is no row and says no id of its own."""
 
-OnRow = Callable[[Row | Problem, Plan | None, ItemHistory | None], object]
+OnRow = Callable[[Row | KnownRow | Problem, Plan | None, ItemHistory | None], object]
 """Gets each line, what is done with it (None: it is no row), and what became of it until now."""
 
 
@@ -24,14 +24,14 @@ OnRow = Callable[[Row | Problem, Plan | None, ItemHistory | None], object]
 class Survey:
     """The lines of a file. Of those that are to be run only `places` are kept: number and offset, in turn.
 
-    `finished` counts rows that have a result, by status and category; `again` are the ids of those whose results are to
-    be dropped; `refused` are changed rows; `conflicts` are directories in which several rows may write.
+    `finished` counts rows that keep their result, by status and category; `again` are the ids of those whose results
+    are to be dropped; `refused` are changed rows; `conflicts` are directories in which several rows may write.
     """
 
     places: "array[int]" = field(default_factory=lambda: array("Q"))
     plans: Counter[Plan] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
-    refused: list[Row] = field(default_factory=list)
+    refused: list[Row | KnownRow] = field(default_factory=list)
     again: list[str] = field(default_factory=list)
     finished: Counter[tuple[str, str | None]] = field(default_factory=Counter)
     conflicts: Mapping[str, int] = field(default_factory=dict)
@@ -52,15 +52,22 @@ def survey(
     found = Survey()
     nameless: set[str] = set()
 
-    def note() -> Iterator[Row | Problem]:
-        for line in read_rows(file, defaults=defaults, base=base):
+    def is_finished(row_id: str, digest: str) -> bool:
+        """Whether nothing is to be done with the row, whatever it says."""
+        result = None if history is None else history.finished.get(row_id)
+        if result is None or result.digest != digest or result.category == Category.BAD_REQUEST:
+            return False
+        return not (retry_failed and result.status == "error")
+
+    def note() -> Iterator[Row | KnownRow | Problem]:
+        for line in read_lines(file, is_finished, defaults=defaults, base=base):
             known = None if history is None else history.of(line.id)
             what: Plan | None = None
-            if isinstance(line, Row):
+            if isinstance(line, Problem):
+                found.problems.append(line)
+            else:
                 what = plan(line.digest, known, retry_failed=retry_failed, rerun_changed=rerun_changed)
                 _note_row(found, line, what, known)
-            else:
-                _note_problem(found, line, known)
             found.total += 1
             if NAMELESS.fullmatch(line.id):
                 nameless.add(line.id)
@@ -74,7 +81,7 @@ def survey(
     return found
 
 
-def _note_row(found: Survey, row: Row, what: Plan, known: ItemHistory | None) -> None:
+def _note_row(found: Survey, row: Row | KnownRow, what: Plan, known: ItemHistory | None) -> None:
     found.plans[what] += 1
     if what in TO_BE_RUN:
         found.places.extend((row.number, row.offset))
@@ -83,12 +90,6 @@ def _note_row(found: Survey, row: Row, what: Plan, known: ItemHistory | None) ->
     if what in {"again", "changed"}:
         found.again.append(row.id)
     elif known is not None and known.is_finished:
-        found.finished[known.status or "error", known.category] += 1
-
-
-def _note_problem(found: Survey, problem: Problem, known: ItemHistory | None) -> None:
-    found.problems.append(problem)
-    if known is not None and known.is_finished:
         found.finished[known.status or "error", known.category] += 1
 
 
