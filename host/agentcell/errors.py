@@ -4,7 +4,7 @@ ValueError
 ├── RequestError        the request is not one the protocol knows (agentcell_protocol)
 └── (ValueError)        a limit that makes no sense, named
 RuntimeError
-├── HostClosedError     a `Host` is used outside its `async with`
+├── HostClosedError     a `Host` is used outside its `async with`, or was left while there was more to run
 ├── HostOpenError       a `Host` is entered again while it is open
 ├── RunDirectoryError   a directory cannot be a batch's run directory
 │   └── BusyError       another batch has it
@@ -21,7 +21,7 @@ class HostClosedError(RuntimeError):
     """A `Host` runs sessions only inside its `async with` block."""
 
     def __init__(self) -> None:
-        super().__init__("this host is closed: call run() inside `async with Host() as host:`")
+        super().__init__("this host is closed: use it inside `async with Host() as host:`")
 
 
 class HostOpenError(RuntimeError):

@@ -35,7 +35,8 @@ class Host:
 
     Of those, `max_starts` (the number of cores) start at a time; the wait for that is not the session's own.
 
-    To be entered with `async with`; leaving it cancels the sessions that still run and waits for their ends.
+    To be entered with `async with`, and left by the task that entered it; that cancels the sessions that still run and
+    waits for their ends.
     On Linux the cells are forks of a process that has the SDK loaded, which the first session waits for; with
     `start="cold"` each loads it anew. `worker_command` starts another worker than ours, such as
     `agentcell.testing.stand_in`, always cold. Raises ValueError for a `max_sessions` or `max_starts` under one.

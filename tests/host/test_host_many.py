@@ -1,5 +1,6 @@
 """Many sessions of one host: results as they finish, one that fails harms no other, and leaving early ends all."""
 
+import asyncio
 import json
 import os
 import sys
@@ -241,6 +242,20 @@ async def test_a_cancellation_around_the_host_ends_all(room: Room, worker: Seque
             requests = [request(room, "a", *HANGS) for _ in range(3)]
             await take(host.run_many(requests, env=room.environment, on_event=lambda _: scope.cancel()))
     assert scope.cancelled_caught
+    assert list(room.path.iterdir()) == []
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_an_asyncio_timeout_around_the_host_is_one(room: Room, worker: Sequence[str]) -> None:
+    async def run() -> None:
+        async with Host(max_sessions=2, worker_command=worker) as host:
+            await take(host.run_many([request(room, "a", *HANGS)] * 3, env=room.environment))
+
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(run(), 1)
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
     assert list(room.path.iterdir()) == []
 
 
