@@ -20,7 +20,7 @@ from agentcell.batch.directory import RunDirectory, read_history
 from agentcell.batch.display import Display
 from agentcell.batch.interruption import Interruption
 from agentcell.batch.reading import read_batch
-from agentcell.batch.rows import Problem, Row, checked_defaults
+from agentcell.batch.rows import KnownRow, Problem, Row, checked_defaults
 from agentcell.batch.settings import Settings
 from agentcell.batch.sources import STDIN, FileRows, Source, StreamRows
 from agentcell.batch.survey import Survey, survey
@@ -170,7 +170,7 @@ def _survey(file: BinaryIO, defaults: Mapping[str, Any], options: BatchOptions) 
     )
 
 
-def _print_plan(line: Row | Problem, what: str | None, known: Any) -> None:
+def _print_plan(line: Row | KnownRow | Problem, what: str | None, known: Any) -> None:
     id_ = one_line(line.id)
     if isinstance(line, Problem):
         text = f"invalid   {id_}: line {line.number}: {one_line(str(line.error))}"
