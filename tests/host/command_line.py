@@ -26,12 +26,38 @@ sys.exit(main())
 """
 """The console script, with another worker, and so much patience with it that a test would notice if it were needed."""
 
+BATCH_DRIVER = """
+import json, sys
+from functools import partial
+from agentcell import reap
+from agentcell.commands import batching
+reap.GRACE_SECONDS = 3600
+batching.Host = partial(batching.Host, worker_command=json.loads(sys.argv.pop(1)))
+from agentcell.cli import main
+sys.exit(main())
+"""
+"""The same for the command's batches."""
+
 HANGING: list[dict[str, Any]] = [{"stderr": "ready\n"}, {"text": "halfway"}, {"hang": True}]
 
 
 def command_line(worker: Sequence[str], *arguments: str, module: str = "cli") -> list[str]:
     """The argv that runs the console script of a module with this worker."""
     return [sys.executable, "-c", DRIVER.format(module=module), json.dumps(worker), *arguments]
+
+
+def batch_line(worker: Sequence[str], *arguments: str) -> list[str]:
+    """The argv of `agentcell batch` with this worker, whatever memory is free."""
+    command = ["batch", "--min-free-mb", "0", *arguments]
+    return [sys.executable, "-c", BATCH_DRIVER, json.dumps(worker), *command]
+
+
+def write_rows(path: Path, *rows: tuple[str, Sequence[dict[str, Any]]]) -> Path:
+    """A file of requests, each with its id and the steps of its stand-in."""
+    common = {"agent_type": "planner", "project_dir": str(path.parent), "starting_message": "go"}
+    lines = [{"session_name": name, **common, "context": {"stand_in": list(steps)}} for name, steps in rows]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+    return path
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
