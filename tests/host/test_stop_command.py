@@ -52,7 +52,11 @@ def status(run_dir: Path, home: Path) -> dict[str, Any]:
 @pytest.mark.slow
 def test_it_ends_a_batch_as_an_interrupt_does_and_again_at_once(worker: tuple[str, ...], tmp_path: Path) -> None:
     with gate(tmp_path / "gate") as (opens, wait):
-        hangs = [{"tool": {"name": "Read", "input": {"file_path": "secret"}}}, {"spawn": opens}, {"hang": True}]
+        hangs: list[dict[str, Any]] = [
+            {"tool": {"name": "Read", "input": {"file_path": "secret"}}},
+            {"spawn": opens},
+            {"hang": True},
+        ]
         rows = write_rows(tmp_path / "rows.jsonl", ("hangs", hangs), ("waits", []))
         argv = batch_line(worker, str(rows), "-j", "1", "--grace", "3600")
         with started(argv, tmp_path) as batch:
