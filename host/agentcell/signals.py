@@ -44,10 +44,16 @@ async def cancelling_on_signals(stop: Cancellable) -> AsyncIterator[None]:
 
     A signal that this process was started to ignore (as under nohup) stays ignored; one that is blocked is heard.
     """
+    failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
         await tasks.start(_forward, stop)
-        yield
+        try:
+            yield
+        except Exception as raised:  # noqa: BLE001 - raised again as it is: the group would wrap it
+            failure = raised
         tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
 
 
 async def _forward(stop: Cancellable, *, task_status: TaskStatus[None]) -> None:

@@ -231,8 +231,6 @@ def _close_without_stdout(cause: OSError, options: BatchOptions) -> int:
         f"error: the results cannot be written to stdout ({cause.strerror}), so the batch has ended; "
         f"what is finished is in {options.directory}, and the same command again goes on"
     )
-    if isinstance(cause, BrokenPipeError):
-        raise cause
     return ERROR
 
 

@@ -1,0 +1,310 @@
+"""The command `agentcell batch`: what it prints, its exit codes, and what is left when it ends before its rows do."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.host.command_line import BOUND_SECONDS, environment, gate, run_command, started
+
+from agentcell.testing import stand_in
+
+DRIVER = """
+import json, sys
+from functools import partial
+from agentcell import reap
+from agentcell.cli import main
+from agentcell.commands import batching
+from agentcell.host import Host
+reap.GRACE_SECONDS = 3600
+batching.Host = partial(Host, worker_command=json.loads(sys.argv.pop(1)))
+sys.exit(main())
+"""
+"""The console script, with another worker, and so much patience with it that a test would notice if it were needed."""
+
+BAD_KEY = {"fail": {"category": "authentication", "message": "no such key"}}
+
+
+class Shell:
+    """A directory with rows in it, and the command that runs them."""
+
+    def __init__(self, path: Path, worker: Sequence[str]) -> None:
+        self.path = path
+        self.worker = worker
+        (path / "project").mkdir()
+
+    def row(self, row_id: str, *steps: dict[str, Any], **members: Any) -> dict[str, Any]:
+        common = {"agent_type": "coder", "project_dir": "project", "starting_message": f"Do {row_id}."}
+        return {"id": row_id, **common, "context": {"stand_in": list(steps)}, **members}
+
+    def write(self, *rows: dict[str, Any] | str) -> None:
+        lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+        (self.path / "rows.jsonl").write_text("".join(f"{line}\n" for line in lines))
+
+    def argv(self, *arguments: str) -> list[str]:
+        given = ["batch", "--min-free-mb", "0", *(arguments or ["rows.jsonl"])]
+        return [sys.executable, "-c", DRIVER, json.dumps(list(self.worker)), *given]
+
+    def run(self, *arguments: str, stdin: bytes | None = None) -> "subprocess.CompletedProcess[bytes]":
+        return run_command(self.argv(*arguments), self.path, stdin=stdin)
+
+    def results(self, directory: str = "rows.run") -> dict[str, str]:
+        """Of each row that has a result: the status, or the error's category."""
+        lines = [json.loads(line) for line in (self.path / directory / "results.jsonl").read_bytes().splitlines()]
+        assert len({line["id"] for line in lines}) == len(lines)
+        return {line["id"]: (line["error"] or {}).get("category", line["status"]) for line in lines}
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    with stand_in() as worker:
+        yield Shell(tmp_path, worker)
+
+
+def test_all_rows_run_and_the_same_command_again_has_nothing_to_do(shell: Shell) -> None:
+    shell.write(shell.row("a"), shell.row("b"))
+    first = shell.run()
+    assert (first.returncode, first.stdout, shell.results()) == (0, b"", {"a": "complete", "b": "complete"})
+    again = shell.run()
+    assert (again.returncode, again.stdout) == (0, b"")
+
+
+def test_a_row_that_fails_makes_it_one(shell: Shell) -> None:
+    shell.write(shell.row("a"), shell.row("b", {"fail": {"category": "refusal", "message": "no"}}))
+    assert (shell.run().returncode, shell.results()) == (1, {"a": "complete", "b": "refusal"})
+
+
+def test_no_rows_at_all_are_a_success(shell: Shell) -> None:
+    shell.write()
+    assert shell.run().returncode == 0
+
+
+def test_each_result_is_printed_when_that_is_asked_for(shell: Shell) -> None:
+    shell.write(shell.row("a", {"text": "one"}), shell.row("b", {"text": "two"}))
+    ended = shell.run("rows.jsonl", "--json", "--progress", "none")
+    results = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert {(one["id"], one["response"]) for one in results} == {("a", "one"), ("b", "two")}
+
+
+def test_lines_that_are_no_rows_are_named_before_anything_starts(shell: Shell) -> None:
+    shell.write(shell.row("a"), "{", shell.row("b", colour="red"), shell.row("a"))
+    ended = shell.run()
+    told = ended.stderr.decode().splitlines()
+    assert (ended.returncode, ended.stdout, len(told)) == (2, b"", 4)
+    assert told[0].startswith("line 2: the request: ")
+    assert told[1].startswith("line 3: colour: is not a member of a request")
+    assert told[2] == "line 4: id: a is the id of line 1, too; give each row an id of its own"
+    assert told[3] == "error: rows.jsonl: nothing was run; mend these lines, or run the others with --skip-invalid"
+    assert not (shell.path / "rows.run").exists()
+
+
+def test_the_others_run_when_that_is_asked_for(shell: Shell) -> None:
+    shell.write(shell.row("a"), "{", shell.row("b", colour="red"))
+    assert shell.run("rows.jsonl", "--skip-invalid").returncode == 1
+    assert shell.results() == {"line-2": "bad_request", "b": "bad_request", "a": "complete"}
+
+
+def test_from_stdin_the_others_always_run(shell: Shell) -> None:
+    rows = b"\n".join([json.dumps(shell.row("a")).encode(), b"nonsense", json.dumps(shell.row("b")).encode()])
+    ended = shell.run("-", "--run-dir", "piped", stdin=rows)
+    assert (ended.returncode, shell.results("piped")) == (
+        1,
+        {"a": "complete", "line-2": "bad_request", "b": "complete"},
+    )
+
+
+def test_rows_from_stdin_are_run_as_they_come(shell: Shell) -> None:
+    argv = shell.argv("-", "-j", "1", "--json", "--progress", "none")
+    with started(argv, shell.path, stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for row_id in ("a", "b"):
+            process.stdin.write(json.dumps(shell.row(row_id)).encode() + b"\n")
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["id"] == row_id
+        process.stdin.close()
+        assert process.wait(BOUND_SECONDS) == 0
+    assert (shell.path / "stdin.run" / "run.json").exists()
+
+
+def test_what_rows_leave_out_comes_from_the_defaults(shell: Shell) -> None:
+    shell.write({"starting_message": "Do it."}, {"starting_message": "Do that.", "agent_type": "planner"})
+    (shell.path / "defaults.yaml").write_text("agent_type: coder\nproject_dir: project\n")
+    assert shell.run("rows.jsonl", "--defaults", "defaults.yaml").returncode == 0
+    assert all(row_id.startswith("row-") for row_id in shell.results())
+
+
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(shell: Shell) -> None:
+    bad = {"fail": {"category": "refusal", "message": "no"}}
+    shell.write(shell.row("done"), shell.row("failed", bad), shell.row("changed"))
+    shell.run()
+    before = sorted((path, path.stat().st_mtime_ns) for path in (shell.path / "rows.run").rglob("*"))
+    shell.write(shell.row("done"), shell.row("failed", bad), shell.row("changed", {"text": "x"}), shell.row("new"))
+    ended = shell.run("rows.jsonl", "--dry-run", "--retry-failed", "--rerun-changed")
+    assert (ended.returncode, ended.stdout.decode().splitlines()) == (
+        0,
+        ["finished  done: complete", "again     failed", "changed   changed", "fresh     new"],
+    )
+    assert ended.stderr.decode() == "4 rows, 3 would run: 1 finished, 1 again, 1 changed, 1 fresh\n"
+    assert sorted((path, path.stat().st_mtime_ns) for path in (shell.path / "rows.run").rglob("*")) == before
+
+
+def test_a_row_that_was_changed_is_refused_before_anything_starts(shell: Shell) -> None:
+    shell.write(shell.row("a"))
+    shell.run()
+    shell.write(shell.row("a", {"text": "other"}), shell.row("b"))
+    ended = shell.run()
+    assert (ended.returncode, shell.results()) == (2, {"a": "complete"})
+    assert b"line 1: a was changed since it was run" in ended.stderr
+    assert shell.run("rows.jsonl", "--rerun-changed").returncode == 0
+    assert shell.results() == {"a": "complete", "b": "complete"}
+
+
+def test_failed_rows_run_again_only_when_that_is_asked_for(shell: Shell) -> None:
+    with stand_in([{"fail": {"category": "refusal", "message": "no"}}], [{"text": "done"}]) as shell.worker:
+        row = shell.row("a")
+        del row["context"]
+        shell.write(row)
+        assert [shell.run().returncode, shell.run().returncode] == [1, 1]
+        assert shell.run("rows.jsonl", "--retry-failed").returncode == 0
+    assert shell.results() == {"a": "complete"}
+
+
+def test_an_account_that_is_refused_pauses_the_batch_and_says_how_to_go_on(shell: Shell) -> None:
+    shell.write(shell.row("a", BAD_KEY), shell.row("b"), shell.row("c"))
+    ended = shell.run("rows.jsonl", "-j", "1", "--progress", "none")
+    assert (ended.returncode, shell.results()) == (75, {})
+    last = ended.stderr.decode().splitlines()[-1]
+    assert last == (
+        "the credentials were refused: no such key. 3 rows are pending: run the same command again to go on"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["missing.jsonl"], "missing.jsonl cannot be read: No such file or directory; name a file, or '-' for stdin"),
+        (["rows.jsonl", "--max-failures", "some"], "'some' is no number of rows; give one such as 20"),
+        (["rows.jsonl", "--deadline", "soon"], "'soon' is no time; give one such as 90s, 45m, 8h or"),
+        (["rows.jsonl", "-j", "0"], "0 is not in the range x>=1"),
+        (["-", "--max-failures", "5%"], "of a stream nobody knows the number of rows"),
+        (["rows.jsonl", "--run-dir", "project"], "it has files in it and no run.json, so it is no run directory"),
+        (["rows.jsonl", "--defaults", "bad.json"], "id: would be the same for all rows; leave it out of the defaults"),
+    ],
+)
+def test_mistakes_on_the_command_line_are_told_with_their_remedy(shell: Shell, arguments: list[str], told: str) -> None:
+    shell.write(shell.row("a"))
+    (shell.path / "project" / "file").touch()
+    (shell.path / "bad.json").write_text('{"id": "a"}')
+    ended = shell.run(*arguments)
+    assert ended.returncode == 2
+    assert told in " ".join(ended.stderr.decode().split())
+
+
+def test_rows_that_may_write_to_one_project_are_warned_of_once(shell: Shell) -> None:
+    shell.write(shell.row("a"), shell.row("b"), shell.row("c"))
+    ended = shell.run()
+    assert ended.stderr.decode().count("warning: 3 rows may write to ") == 1
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_second_signal_cuts_what_runs_and_the_same_command_goes_on(
+    shell: Shell, number: signal.Signals, code: int
+) -> None:
+    with gate(shell.path / "gate") as (open_gate, wait):
+        hang = shell.row("a", {"spawn": open_gate}, {"hang": True})
+        shell.write(hang, shell.row("b"))
+        with started(shell.argv("rows.jsonl", "-j", "1", "--progress", "json"), shell.path) as process:
+            assert process.stderr is not None
+            wait()
+            process.send_signal(number)
+            name = signal.Signals(number).name
+            while f"interrupted by {name}: waiting for what runs".encode() not in process.stderr.readline():
+                assert process.poll() is None
+            process.send_signal(number)
+            _, told = process.communicate(timeout=BOUND_SECONDS)
+    assert (process.returncode, shell.results()) == (code, {})
+    assert told.decode().splitlines()[-1].startswith(f"interrupted by {name}. 2 rows are pending")
+
+
+def test_after_a_signal_what_runs_may_finish(shell: Shell) -> None:
+    with gate(shell.path / "gate") as (open_gate, wait):
+        shell.write(shell.row("a", {"spawn": open_gate}, {"wait": 1}), shell.row("b"))
+        with started(shell.argv("rows.jsonl", "-j", "1"), shell.path) as process:
+            wait()
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=BOUND_SECONDS)
+    assert (process.returncode, shell.results()) == (130, {"a": "complete"})
+
+
+def test_a_signal_while_stdin_is_silent_ends_it(shell: Shell) -> None:
+    argv = shell.argv("-", "-j", "1", "--json", "--progress", "none")
+    with started(argv, shell.path, stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(shell.row("a")).encode() + b"\n")
+        process.stdin.flush()
+        process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(BOUND_SECONDS) == 143
+    assert shell.results("stdin.run") == {"a": "complete"}
+
+
+def test_a_reader_of_the_results_that_leaves_ends_the_batch_and_loses_nothing(shell: Shell) -> None:
+    shell.write(shell.row("a"), *(shell.row(f"hang-{number}", {"hang": True}) for number in range(2)))
+    argv = shell.argv("rows.jsonl", "-j", "3", "--json", "--progress", "none")
+    with started(argv, shell.path) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        told = process.stderr.read().decode()
+        assert process.wait(BOUND_SECONDS) == 1
+    assert "the results cannot be written to stdout (Broken pipe), so the batch has ended" in told
+    assert "Traceback" not in told
+    assert shell.results() == {"a": "complete"}
+
+
+def test_a_full_disk_for_the_results_ends_the_batch_and_loses_nothing(shell: Shell) -> None:
+    shell.write(shell.row("a"), shell.row("hang", {"hang": True}))
+    with Path("/dev/full").open("wb") as full:
+        ended = subprocess.run(
+            shell.argv("rows.jsonl", "-j", "2", "--json", "--progress", "none"),
+            env=environment(shell.path),
+            cwd=shell.path,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=BOUND_SECONDS,
+            check=False,
+        )
+    assert (ended.returncode, shell.results()) == (1, {"a": "complete"})
+    assert b"the results cannot be written to stdout (No space left on device)" in ended.stderr
+
+
+def test_two_batches_do_not_share_a_run_directory(shell: Shell) -> None:
+    with gate(shell.path / "gate") as (open_gate, wait):
+        shell.write(shell.row("a", {"spawn": open_gate}, {"hang": True}))
+        with started(shell.argv("rows.jsonl", "--grace", "0"), shell.path) as process:
+            wait()
+            second = shell.run()
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=BOUND_SECONDS)
+    assert second.returncode == 2
+    assert f"process {process.pid} has it" in " ".join(second.stderr.decode().split())
+
+
+def test_a_batch_that_is_killed_goes_on_where_it_was(shell: Shell) -> None:
+    with gate(shell.path / "gate") as (open_gate, wait):
+        shell.write(shell.row("a"), shell.row("b", {"spawn": open_gate}, {"wait": 1}, {"text": "done"}))
+        argv = shell.argv("rows.jsonl", "-j", "1")
+        with started(argv, shell.path) as process:
+            wait()
+            os.kill(process.pid, signal.SIGKILL)
+            process.communicate(timeout=BOUND_SECONDS)
+        with started(argv, shell.path) as process:
+            process.communicate(timeout=BOUND_SECONDS)
+    assert (process.returncode, shell.results()) == (0, {"a": "complete", "b": "complete"})
