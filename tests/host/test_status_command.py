@@ -1,0 +1,121 @@
+"""`agentcell status` says what a run directory knows, without what agents wrote unless that is asked for."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import orjson
+import pytest
+from click.testing import CliRunner, Result
+from tests.host.command_line import batch_line, run_command, write_rows
+
+from agentcell.batch.directory import RunDirectory
+from agentcell.batch.identity import slug
+from agentcell.batch.lock import locked
+from agentcell.cli import agentcell
+from agentcell.testing import stand_in
+
+STATUS = [sys.executable, "-c", "import sys; from agentcell.cli import main; sys.exit(main())", "status"]
+
+FAILS = {"fail": {"category": "refusal", "message": "the agent's own \x1b[2Jwords"}}
+
+
+@pytest.fixture
+def worker() -> Iterator[tuple[str, ...]]:
+    with stand_in([{"text": "done"}]) as argv:
+        yield argv
+
+
+def status(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(agentcell, ["status", *map(str, arguments)])
+
+
+def cell_line(shown: Result) -> str:
+    return next(line for line in shown.output.splitlines() if line.startswith("running: a"))
+
+
+def run_batch(worker: tuple[str, ...], home: Path, *options: str) -> CompletedProcess[bytes]:
+    rows = write_rows(home / "rows.jsonl", ("a", [{"text": "secret"}]), ("b", [FAILS]))
+    return run_command(batch_line(worker, rows.name, *options), home)
+
+
+@pytest.fixture
+def run_dir(tmp_path: Path) -> Path:
+    """A batch of one row, which was begun."""
+    path = tmp_path / "rows.run"
+    with RunDirectory.open(path, {"rows": 1}) as run:
+        folder = run.folder("a", 1)
+        run.record(
+            {"at": 1.0, "event": "started", "id": "a", "attempt": 1, "digest": "1:a", "marker": "m", "boot_id": "b"}
+            | {"mode": "fresh"}
+        )
+    (folder / "events.jsonl").write_bytes(orjson.dumps({"type": "text", "text": "a secret"}) + b"\n")
+    return path
+
+
+@pytest.mark.slow
+def test_the_end_of_a_batch_and_its_status_say_the_same(worker: tuple[str, ...], tmp_path: Path) -> None:
+    batch = run_batch(worker, tmp_path, "--progress", "none")
+    assert (batch.returncode, batch.stdout) == (1, b""), batch.stderr
+    run_dir = Path("rows.run")
+    shown = run_command([*STATUS, str(run_dir)], tmp_path)
+    assert (shown.returncode, shown.stderr) == (0, b"")
+    lines = shown.stdout.decode().splitlines()
+    assert lines[0] == "state: finished"
+    told = [line for line in batch.stderr.decode().splitlines() if not line.startswith("warning")]
+    assert told == lines[1:]
+    assert [line for line in lines if not line.startswith(("time", "slowest"))] == [
+        "state: finished",
+        "rows: 2: 1 done, 1 failed",
+        "complete: 1",
+        "error (refusal): 1",
+        "cost: $0.00",
+        "tokens: 0 in, 0 out",
+        "results: rows.run/results.jsonl",
+        f"failed: b (refusal): rows.run/cells/{slug('b')}",
+    ]
+    content = run_command([*STATUS, "--content", str(run_dir)], tmp_path).stdout.decode()
+    assert content.splitlines()[-1] == "b: the agent's own words"
+
+
+@pytest.mark.slow
+def test_progress_as_json_is_on_stderr_and_results_on_stdout(worker: tuple[str, ...], tmp_path: Path) -> None:
+    batch = run_batch(worker, tmp_path, "--progress", "json", "--json")
+    lines = [line for line in batch.stderr.splitlines() if line.startswith(b"{")]
+    last = json.loads(lines[-1])
+    assert (last["type"], last["done"], last["failed"], last["pending"]) == ("progress", 1, 1, 0)
+    assert b"secret" not in batch.stderr
+    assert sorted(json.loads(line)["status"] for line in batch.stdout.splitlines()) == ["complete", "error"]
+
+
+def test_what_an_agent_wrote_is_shown_only_when_it_is_asked_for(run_dir: Path) -> None:
+    with locked(run_dir) as holder:
+        plain, whole = status(run_dir), status(run_dir, "--content")
+        as_json, whole_json = status(run_dir, "--json"), status(run_dir, "--json", "--content")
+    assert plain.output.startswith(f"state: running: process {holder.pid} on ")
+    assert cell_line(plain).endswith(": text")
+    assert "secret" not in plain.output + as_json.output
+    assert cell_line(whole).endswith(": a secret")
+    assert json.loads(as_json.output)["running"][0]["last_event"] == {"type": "text"}
+    assert json.loads(whole_json.output)["running"][0]["last_event"] == {"type": "text", "text": "a secret"}
+
+
+def test_a_batch_that_was_cut_is_told_from_one_that_runs(run_dir: Path) -> None:
+    (run_dir / "lock").write_bytes(orjson.dumps({"pid": 4, "since": 1.0, "started": 1.0, "host": "there"}))
+    shown = status(run_dir)
+    assert shown.output.splitlines()[:2] == [
+        "state: interrupted: process 4 on there died",
+        "rows: 1: 0 done, 0 failed, 1 pending",
+    ]
+    assert shown.output.splitlines()[-1] == "1 row is pending: run the same command again to go on"
+    message = json.loads(status(run_dir, "--json").output)
+    assert (message["state"], message["pid"], message["pending"], message["running"]) == ("interrupted", 4, 1, [])
+
+
+@pytest.mark.parametrize("name", ["nothing", "."])
+def test_what_is_no_run_directory_is_a_mistake(name: str, tmp_path: Path) -> None:
+    shown = status(tmp_path / name)
+    assert (shown.exit_code, shown.stdout) == (2, "")
+    assert "it is no run directory" in shown.stderr
