@@ -123,8 +123,10 @@ class History:
         if not isinstance(event, str):
             return False
         match event:
-            case "started" | "ended":
-                return self._attempt(event, message)
+            case "started":
+                return self._started(message)
+            case "ended":
+                return self._ended(message)
             case "reopened":
                 return self._reopened(message)
             case "opened":
@@ -137,23 +139,19 @@ class History:
                 self.paused = None
         return True
 
-    def _attempt(self, event: str, message: dict[str, Any]) -> bool:
+    def _started(self, message: dict[str, Any]) -> bool:
         id_, number = message.get("id"), message.get("attempt")
-        if not isinstance(id_, str) or not isinstance(number, int):
-            return False
-        return self._started(id_, number, message) if event == "started" else self._ended(id_, number, message)
-
-    def _started(self, id_: str, number: int, message: dict[str, Any]) -> bool:
-        if not _is_started(message):
+        if not isinstance(id_, str) or type(number) is not int or not _is_started(message):
             return False
         item = self._item(id_)
         item.digest, item.open = message["digest"], message
-        item.line = message["line"] if isinstance(message.get("line"), int) else 0
+        item.line = line if isinstance(line := message.get("line"), int) else 0
         item.last_attempt = max(item.last_attempt, number)
         return True
 
-    def _ended(self, id_: str, number: int, message: dict[str, Any]) -> bool:
-        if message.get("status") not in STATUSES:
+    def _ended(self, message: dict[str, Any]) -> bool:
+        id_, number = message.get("id"), message.get("attempt")
+        if not isinstance(id_, str) or type(number) is not int or message.get("status") not in STATUSES:
             return False
         item = self._item(id_)
         item.last_attempt = max(item.last_attempt, number)

@@ -52,9 +52,11 @@ def scan(file: BinaryIO) -> Iterator[Line]:
 def read_whole(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """The messages of a file that may be written to meanwhile, with their offsets; it is left as it is. Blocks."""
     with suppress(FileNotFoundError), path.open("rb", BUFFER_BYTES) as file:
-        for line in scan(file):
-            if line.message is not None:
-                yield line.offset, line.message
+        offset = 0
+        for content in file:
+            if (message := _message(content)) is not None:
+                yield offset, message
+            offset += len(content)
 
 
 def repaired(path: Path, accept: Accept) -> Repair | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO, NamedTuple
 
+import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from agentcell.batch.identity import default_name, digest
@@ -111,7 +112,8 @@ def read_lines(
         else:
             is_inside = False
             members = _merged(found, defaults)
-            yield _unlike(_known(line, members, is_known) or _read(line, members, base), seen)
+            content = digest(members)
+            yield _unlike(_known(line, members, content, is_known) or _read(line, members, content, base), seen)
 
 
 def row_at(
@@ -127,7 +129,8 @@ def row_at(
     found = _decoded(line.content)
     if isinstance(found, RequestError):
         return Problem(number, offset, f"line-{number}", found)
-    return _read(line, _merged(found, defaults), base)
+    members = _merged(found, defaults)
+    return _read(line, members, digest(members), base)
 
 
 def checked_defaults(members: Mapping[str, Any], *, base: Path | None = None) -> Mapping[str, Any]:
@@ -182,6 +185,16 @@ def _pass_over(source: BinaryIO) -> int:
 
 def _decoded(content: bytes | Overlong) -> dict[str, Any] | RequestError:
     try:
+        if isinstance(content, bytes) and isinstance(message := orjson.loads(content), dict):
+            return message
+    except orjson.JSONDecodeError:
+        pass
+    return _decoded_or_told(content)
+
+
+def _decoded_or_told(content: bytes | Overlong) -> dict[str, Any] | RequestError:
+    """As `_decoded`, for what is no plain line: one that begins with a BOM, or one that is wrong."""
+    try:
         if isinstance(content, bytes):
             content.decode()
         return decode_request(content)
@@ -208,8 +221,7 @@ def _merged(members: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, A
     return merged
 
 
-def _read(line: _Line, members: dict[str, Any], base: Path | None) -> Row | Problem:
-    content = digest(members)
+def _read(line: _Line, members: dict[str, Any], content: str, base: Path | None) -> Row | Problem:
     try:
         limits = Limits.from_mapping(members.get("limits"))
         request = {name: value for name, value in members.items() if name != "limits"}
@@ -222,8 +234,9 @@ def _read(line: _Line, members: dict[str, Any], base: Path | None) -> Row | Prob
         return Problem(line.number, line.offset, id_, refusal, content, names_in(members))
 
 
-def _known(line: _Line, members: Mapping[str, Any], is_known: Callable[[str, str], bool]) -> KnownRow | None:
-    content = digest(members)
+def _known(
+    line: _Line, members: Mapping[str, Any], content: str, is_known: Callable[[str, str], bool]
+) -> KnownRow | None:
     id_ = members.get("id") or members.get("session_name") or default_name(content)
     if isinstance(id_, str) and is_known(id_, content):
         return KnownRow(line.number, line.offset, id_, content)

@@ -147,6 +147,7 @@ def test_the_batch_itself_is_open_paused_or_closed() -> None:
         {"event": "started"},
         {"event": "started", "id": "a", "attempt": "1"},
         {"event": "started", "id": "a", "attempt": 1},
+        {**start(), "attempt": True},
         {"event": "ended", "id": "a", "attempt": 1},
         {"event": "ended", "id": "a", "attempt": 1, "status": ["error"]},
         {"event": "reopened", "ids": "a"},
