@@ -35,6 +35,9 @@ from agentcell_protocol.result import SessionResult
 TICK_SECONDS = 1.0
 """Between two snapshots for whoever watches, where nothing changes but the time."""
 
+TELL_SECONDS = 1.0
+"""For a callback to take what it gets, once everything is to end: a reader may have stopped reading."""
+
 REST_SECONDS = 0.1
 """Between two snapshots at least: nobody sees more, and each costs as much as there are cells."""
 
@@ -121,6 +124,7 @@ class _Batch:
         self._failure: BaseException | None = None
         self._unwritable: OSError | None = None
         self._results_turn = anyio.Lock()
+        self._telling: set[anyio.CancelScope] = set()
         self._changed = anyio.Event()
 
     async def run(self) -> BatchEnd:
@@ -322,6 +326,8 @@ class _Batch:
 
     def _end_all(self, cut: Cut) -> None:
         self._cut = cut
+        for scope in self._telling:
+            scope.deadline = anyio.current_time() + TELL_SECONDS
         for flight in self._flights.values():
             flight.end(cut, self._interruption.reason or "SIGTERM")
 
@@ -344,11 +350,22 @@ class _Batch:
         try:
             answer = callback(value)
             if isawaitable(answer):
-                await answer
+                await self._while_it_may_last(answer)
         except anyio.get_cancelled_exc_class():
             raise
         except BaseException as failure:  # noqa: BLE001 - foreign code; raised again once everything has ended
             self._abort(failure)
+
+    async def _while_it_may_last(self, answer: Awaitable[object]) -> None:
+        """Wait for a callback; once everything is to end, for no more than a moment."""
+        with anyio.CancelScope() as scope:
+            self._telling.add(scope)
+            try:
+                if self._cut is not None:
+                    scope.deadline = anyio.current_time() + TELL_SECONDS
+                await answer
+            finally:
+                self._telling.discard(scope)
 
     async def _write(self, message: journal.Message) -> bool:
         """Put a line into the journal; whether it is there."""

@@ -66,6 +66,7 @@ def batch(command: click.Context, /, **given: Any) -> None:
     Exit codes: 0 all succeeded, 1 some failed, 2 usage, 75 paused: go on later, 129, 130, 143 cut by SIGHUP, SIGINT,
     SIGTERM.
     """
-    from agentcell.commands.batching import BatchOptions, run_in_foreground
+    from agentcell.commands.batch_options import BatchOptions
+    from agentcell.commands.batching import run_in_foreground
 
     command.exit(run_in_foreground(BatchOptions(**given)))

@@ -3,6 +3,7 @@
 import os
 import sys
 from contextlib import suppress
+from select import PIPE_BUF
 from typing import IO
 
 import click
@@ -13,6 +14,19 @@ def write(data: bytes) -> None:
     if sys.stdout is not None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
+
+
+async def pour(data: bytes) -> None:
+    """As `write`, waiting for who reads it without stopping the loop; what is cancelled may be written in part."""
+    import anyio
+
+    if sys.stdout is None:
+        return
+    descriptor, left = sys.stdout.fileno(), memoryview(data)
+    while left:
+        with suppress(PermissionError):  # a file is always ready, and nothing to wait for
+            await anyio.wait_writable(descriptor)
+        left = left[os.write(descriptor, left[:PIPE_BUF]) :]
 
 
 def tell(*lines: str | None) -> None:

@@ -1,0 +1,108 @@
+"""What `agentcell batch` was told, and what follows from it."""
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agentcell.batch.caps import Caps, MaxFailures, parse_max_failures
+from agentcell.batch.rows import checked_defaults
+from agentcell.batch.settings import Settings
+from agentcell.commands.moment import moment
+from agentcell.environment import cell_environment, with_cli_retries
+from agentcell_protocol.errors import RequestError
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOptions:
+    """The options of `agentcell batch`, as given; None and empty stand for what was not given."""
+
+    requests: str
+    jobs: int | None
+    run_dir: str | None
+    defaults: dict[str, Any] | None
+    retries: int
+    retry_failed: bool
+    rerun_changed: bool
+    skip_invalid: bool
+    dry_run: bool
+    timeout: float | None
+    max_cost_usd: float | None
+    max_failures: str | None
+    deadline: str | None
+    min_free_mb: float
+    wait_for_quota: bool
+    grace: float
+    env: dict[str, str]
+    pass_env: tuple[str, ...]
+    progress: str
+    as_json: bool
+
+    @property
+    def directory(self) -> Path:
+        """The run directory."""
+        if self.run_dir is not None:
+            return Path(self.run_dir)
+        return Path("stdin.run" if self.requests == "-" else self.requests).with_suffix(".run")
+
+
+def batch_defaults(options: BatchOptions) -> Mapping[str, Any]:
+    """The members that rows may leave out. Raises click.UsageError for what cannot be one."""
+    members = dict(options.defaults or {})
+    try:
+        if options.timeout is not None and isinstance(limits := members.get("limits", {}), Mapping):
+            members["limits"] = {**limits, "max_execution_seconds": options.timeout}
+        return checked_defaults(members)
+    except RequestError as mistake:
+        raise click.BadParameter(str(mistake), param_hint="--defaults") from None
+
+
+def batch_settings(options: BatchOptions) -> Settings:
+    """How the batch is to be run. Raises click.UsageError."""
+    environment = cell_environment(os.environ, env=options.env, pass_env=options.pass_env)
+    return Settings(
+        environment=with_cli_retries(environment) if options.retries else environment,
+        retries=options.retries,
+        retry_failed=options.retry_failed,
+        rerun_changed=options.rerun_changed,
+        waits_for_quota=options.wait_for_quota,
+        caps=Caps(options.max_cost_usd, _max_failures(options), _deadline(options)),
+        min_free_mb=options.min_free_mb,
+        grace_seconds=options.grace,
+    )
+
+
+def _max_failures(options: BatchOptions) -> MaxFailures | None:
+    if options.max_failures is None:
+        return None
+    try:
+        return parse_max_failures(options.max_failures)
+    except ValueError as mistake:
+        raise click.BadParameter(str(mistake), param_hint="--max-failures") from None
+
+
+def _deadline(options: BatchOptions) -> float | None:
+    if options.deadline is None:
+        return None
+    try:
+        return moment(options.deadline, time.time())
+    except ValueError as mistake:
+        raise click.BadParameter(str(mistake), param_hint="--deadline") from None
+
+
+def batch_config(options: BatchOptions, settings: Settings) -> dict[str, Any]:
+    """How it is run, as it is written down: without the values of variables."""
+    return {
+        "jobs": options.jobs or os.cpu_count() or 1,
+        "retries": settings.retries,
+        "caps": asdict(settings.caps),
+        "min_free_mb": settings.min_free_mb,
+        "grace_seconds": settings.grace_seconds,
+        "wait_for_quota": settings.waits_for_quota,
+        "env": sorted(options.env),
+        "pass_env": sorted(options.pass_env),
+    }

@@ -1,0 +1,82 @@
+"""Rows come from a file, read again when their turn comes, or from a stream as they come."""
+
+import os
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import anyio
+import orjson
+import pytest
+
+from agentcell.batch.directory import RunDirectory, read_history
+from agentcell.batch.rows import Problem, Row
+from agentcell.batch.sources import FileRows, StreamRows
+from agentcell.batch.survey import survey
+from agentcell_protocol.result import SessionResult
+
+DEFAULTS = {"agent_type": "coder", "project_dir": "/", "starting_message": "hi"}
+
+
+def text(*rows: dict[str, Any] | bytes) -> bytes:
+    return b"".join((row if isinstance(row, bytes) else orjson.dumps(row)) + b"\n" for row in rows)
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    ends = list(os.pipe())
+    yield ends[0], ends[1]
+    for end in ends:
+        try:
+            os.close(end)
+        except OSError:
+            continue
+
+
+@pytest.mark.anyio
+async def test_rows_of_a_stream_come_one_by_one_and_then_no_more(pipe: tuple[int, int]) -> None:
+    source = StreamRows(pipe[0], defaults=DEFAULTS)
+    with anyio.fail_after(10):
+        os.write(pipe[1], text({"id": "a"}))
+        first = await source.next()
+        os.write(pipe[1], text(b"nonsense"))
+        second = await source.next()
+        os.close(pipe[1])
+        assert [await source.next(), await source.next()] == [None, None]
+    assert isinstance(first, Row)
+    assert isinstance(second, Problem)
+    assert (first.id, second.id) == ("a", "line-2")
+
+
+@pytest.mark.anyio
+async def test_a_wait_for_a_row_can_be_cancelled(pipe: tuple[int, int]) -> None:
+    source = StreamRows(pipe[0], defaults=DEFAULTS)
+    with anyio.move_on_after(0.01) as scope:
+        await source.next()
+    assert scope.cancelled_caught
+    os.close(pipe[1])
+
+
+@pytest.mark.anyio
+async def test_a_file_gives_what_is_to_be_run_after_what_is_no_row() -> None:
+    file = BytesIO(text({"id": "a"}, b"nonsense", {"id": "b"}))
+    found = survey(file, None, defaults=DEFAULTS)
+    source = FileRows(file, found.places, problems=found.problems, defaults=DEFAULTS)
+    seen = [await source.next() for _ in range(4)]
+    assert [one and one.id for one in seen] == ["line-2", "a", "b", None]
+    assert (found.total, dict(found.plans)) == (3, {"fresh": 2})
+
+
+def test_rows_that_have_their_results_are_known_again(tmp_path: Path) -> None:
+    rows = text({"id": "a"}, {"id": "b"}, {"id": "c", "starting_message": "new"})
+    digests = {}
+    survey(BytesIO(rows), None, defaults=DEFAULTS, on_row=lambda row, *_: digests.update({row.id: row.digest}))
+    with RunDirectory.open(tmp_path / "run", {}) as run:
+        for row_id, digest in (("a", digests["a"]), ("b", digests["b"]), ("c", "1:0000000000000000")):
+            run.results.add_now(row_id, digest, 1, SessionResult(status="complete", response="", session_name=row_id))
+    found = survey(BytesIO(rows), read_history(tmp_path / "run"), defaults=DEFAULTS)
+    assert (dict(found.plans), [row.id for row in found.refused]) == ({"finished": 2, "refused": 1}, ["c"])
+    assert (list(found.places), dict(found.finished)) == ([], {("complete", None): 3})
+    again = survey(BytesIO(rows), read_history(tmp_path / "run"), defaults=DEFAULTS, rerun_changed=True)
+    assert (again.again, len(again.places)) == (["c"], 2)
