@@ -114,6 +114,14 @@ def test_a_batch_that_was_cut_is_told_from_one_that_runs(run_dir: Path) -> None:
     assert (message["state"], message["pid"], message["pending"], message["running"]) == ("interrupted", 4, 1, [])
 
 
+def test_of_a_stream_that_was_cut_nobody_knows_what_is_left(tmp_path: Path) -> None:
+    with RunDirectory.open(tmp_path / "stdin.run", {"rows": None}):
+        pass
+    lines = status(tmp_path / "stdin.run").output.splitlines()
+    assert lines[:2] == ["state: interrupted: its process died", "rows: 0 done, 0 failed"]
+    assert lines[-1] == "rows may be left: run the same command again to go on"
+
+
 @pytest.mark.parametrize("name", ["nothing", "."])
 def test_what_is_no_run_directory_is_a_mistake(name: str, tmp_path: Path) -> None:
     shown = status(tmp_path / name)

@@ -39,7 +39,7 @@ class LiveView:
     def frame(self, snapshot: Snapshot) -> str:
         """The picture, as large as the terminal is now."""
         width, height = _size(self._descriptor)
-        self._console.size = (width, height)
+        self._console.size = (max(1, width - 1), height)  # what fills a line to its end loses a character
         lines = self._drawn(snapshot, most=max(0, min(MOST_RUNNING, height - AROUND_RUNNING)))[: height - 1]
         picture = self._back() + "".join(f"{line}\x1b[K\n" for line in lines) + "\x1b[J"
         self._height = len(lines)

@@ -13,7 +13,7 @@ from agentcell.batch.directory import CELLS, RESULTS
 from agentcell.batch.identity import slug
 from agentcell.batch.phrases import clock, duration, last_words, pause, rate, shown_id
 from agentcell.batch.reading import Reading
-from agentcell.batch.summary import Failure, Failures, Pair, going_on, lines, summary
+from agentcell.batch.summary import GO_ON, Failure, Failures, Pair, going_on, lines, summary
 from agentcell.batch.tally import Running, Snapshot
 from agentcell.batch.views import snapshot_message
 from agentcell.commands.output import tell
@@ -35,7 +35,7 @@ def print_reading(reading: Reading, directory: Path, *, content: bool) -> None:
         pairs += [("running", _cell(running, now, content=content)) for running in snapshot.running]
     if content:
         pairs += [(shown_id(id_), one_line(message)) for id_, message in _messages(reading.failures.first, directory)]
-    last = reading.reason or (going_on(snapshot) if reading.state != "running" else None)
+    last = reading.reason or (_left(snapshot) if reading.state == "interrupted" else None)
     for line in [*lines(pairs, sys.stdout), *([one_line(last)] if last else [])]:
         click.echo(line)
 
@@ -75,6 +75,11 @@ def _state(reading: Reading) -> str:
         case "stopped":
             return "stopped, with rows left"
     return "finished"
+
+
+def _left(snapshot: Snapshot) -> str | None:
+    """How to go on, unless nothing is left; of a stream nobody knows."""
+    return f"rows may be left: {GO_ON}" if snapshot.total is None else going_on(snapshot)
 
 
 def _pace(snapshot: Snapshot) -> list[Pair]:
