@@ -308,3 +308,18 @@ def test_a_batch_that_is_killed_goes_on_where_it_was(shell: Shell) -> None:
         with started(argv, shell.path) as process:
             process.communicate(timeout=BOUND_SECONDS)
     assert (process.returncode, shell.results()) == (0, {"a": "complete", "b": "complete"})
+
+
+def test_a_reader_that_has_stopped_reading_does_not_hold_the_end_up(shell: Shell) -> None:
+    shell.write(*(shell.row(f"row-{number}", {"text": "x" * 200_000}) for number in range(2)))
+    argv = shell.argv("rows.jsonl", "-j", "1", "--json", "--progress", "json")
+    with started(argv, shell.path) as process:
+        assert process.stderr is not None
+        while b'"done":1' not in process.stderr.readline():
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        while b"interrupted by SIGINT: waiting" not in process.stderr.readline():
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(BOUND_SECONDS) == 130
+    assert shell.results() == {"row-0": "complete"}

@@ -10,7 +10,7 @@ DIR/cells/SLUG/transcript/    the row's conversations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -38,6 +38,8 @@ RUN, JOURNAL, RESULTS, CELLS, TRANSCRIPT = "run.json", "journal.jsonl", "results
 UNFINISHED = frozenset({LOCK, f".{RUN}.new"})
 """What may be there of a run directory whose host died while it made it."""
 
+Config = Mapping[str, Any] | Callable[[History], Mapping[str, Any]]
+
 OTHER_DIRECTORY = "name another directory, or one that does not exist yet"
 
 
@@ -56,21 +58,25 @@ class RunDirectory:
 
     @classmethod
     @contextmanager
-    def open(cls, path: Path, config: Mapping[str, Any], *, requests: str = "-") -> Iterator[Self]:
+    def open(cls, path: Path, config: Config, *, requests: str = "-") -> Iterator[Self]:
         """The run directory at `path`, made if need be, repaired if need be, and nobody else's meanwhile. Blocks.
 
-        `requests` is where the rows come from and `config` how they are run; both are written down. Raises BusyError
-        while another batch has it, RunDirectoryError when it is none that can be gone on with, and OSError.
+        `requests` is where the rows come from and `config` how they are run; both are written down. A `config` that
+        depends on what became of the rows until now is a function of that, and may raise: then nothing is written.
+        Raises BusyError while another batch has it, RunDirectoryError when it is none that can be gone on with, and
+        OSError.
         """
         _make(path)
         with ExitStack() as held:
             held.enter_context(locked(path))
-            description = _described(path, config, requests)
+            given = config if isinstance(config, Mapping) else {}
+            description = _described(path, given, requests)
             results = held.enter_context(Results.open(path / RESULTS))
             history = History(results.index)
             lines = held.enter_context(Lines.open(path / JOURNAL, lambda _, message: history.apply(message)))
             run = cls(path, description, lines, results, history)
-            run.record(journal.opened(time.time(), host_pid=os.getpid(), boot_id=boot_id(), config=config))
+            given = config if isinstance(config, Mapping) else config(history)
+            run.record(journal.opened(time.time(), host_pid=os.getpid(), boot_id=boot_id(), config=given))
             run.recovery = recover(run)
             yield run
 

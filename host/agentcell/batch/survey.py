@@ -61,6 +61,12 @@ def survey(
 
     def note() -> Iterator[Row | KnownRow | Problem]:
         for line in read_lines(file, is_finished, defaults=defaults, base=base):
+            found.total += 1
+            if isinstance(line, KnownRow) and history is not None and on_row is None:
+                finished = history.finished[line.id]  # most lines of a batch that goes on, so it is done without more
+                found.plans["finished"] += 1
+                found.finished[finished.status, finished.category] += 1
+                continue
             known = None if history is None else history.of(line.id)
             what: Plan | None = None
             if isinstance(line, Problem):
@@ -68,7 +74,6 @@ def survey(
             else:
                 what = plan(line.digest, known, retry_failed=retry_failed, rerun_changed=rerun_changed)
                 _note_row(found, line, what, known)
-            found.total += 1
             if NAMELESS.fullmatch(line.id):
                 nameless.add(line.id)
             if on_row is not None:

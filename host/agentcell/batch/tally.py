@@ -111,9 +111,9 @@ class Tally:
             self._known_costs += 1
             self._cost_usd += cost_usd
 
-    def finished_before(self, status: str, category: str | None) -> None:
-        """A row has its result from a former run."""
-        self._count(status, category)
+    def finished_before(self, status: str, category: str | None, count: int = 1) -> None:
+        """A row, or so many, have such results from a former run."""
+        self._count(status, category, count)
 
     def has_finished(self, row_id: str, result: SessionResult, now: float) -> None:
         """The row has its result."""
@@ -151,10 +151,10 @@ class Tally:
             paused_until=until,
         )
 
-    def _count(self, status: str, category: str | None) -> None:
-        self._by_status[status] += 1
+    def _count(self, status: str, category: str | None, count: int = 1) -> None:
+        self._by_status[status] += count
         if category is not None:
-            self._by_category[str(category)] += 1
+            self._by_category[str(category)] += count
 
     def _rate(self, now: float) -> float:
         """Rows a second; the time since the last one counts, so that it falls while nothing finishes."""

@@ -6,6 +6,7 @@ from typing import Any, BinaryIO
 import click
 
 from agentcell.batch.directory import read_history
+from agentcell.batch.history import History
 from agentcell.batch.rows import KnownRow, Problem, Row
 from agentcell.batch.survey import Survey, survey
 from agentcell.commands.batch_options import BatchOptions
@@ -17,9 +18,13 @@ MOST_TOLD = 20
 """Lines of a file that are named for what is wrong with them: one mistake in a generator is in all of them."""
 
 
-def look_through(file: BinaryIO, defaults: Mapping[str, Any], options: BatchOptions) -> Survey:
-    """Read the file, and what is known of its rows; a dry run prints what would be done with each. Blocks."""
-    history = read_history(options.directory) if options.directory.is_dir() else None
+def known_of(options: BatchOptions) -> History | None:
+    """What became of the rows until now, as far as there is anything; nothing is changed. Blocks."""
+    return read_history(options.directory) if options.directory.is_dir() else None
+
+
+def look_through(file: BinaryIO, defaults: Mapping[str, Any], options: BatchOptions, history: History | None) -> Survey:
+    """Read the file and decide about each row; a dry run prints what would be done with it. Blocks."""
     return survey(
         file,
         history,

@@ -16,6 +16,7 @@ from agentcell.batch.batch import BatchEnd, run_batch
 from agentcell.batch.directory import RunDirectory
 from agentcell.batch.display import Display
 from agentcell.batch.former import count_former
+from agentcell.batch.history import History
 from agentcell.batch.interruption import Interruption
 from agentcell.batch.reading import read_batch
 from agentcell.batch.settings import Settings
@@ -23,7 +24,7 @@ from agentcell.batch.sources import STDIN, FileRows, Source, StreamRows
 from agentcell.batch.tally import Tally
 from agentcell.batch.views import display_on, view_for
 from agentcell.commands.batch_options import BatchOptions, batch_config, batch_defaults, batch_settings
-from agentcell.commands.batch_plan import look_through, refuse, summarise, warn_of_conflicts
+from agentcell.commands.batch_plan import known_of, look_through, refuse, summarise, warn_of_conflicts
 from agentcell.commands.output import pour, silence_stdout, tell
 from agentcell.commands.overview import tell_end
 from agentcell.errors import RunDirectoryError
@@ -45,40 +46,72 @@ def run_in_foreground(options: BatchOptions) -> int:
 
 
 def _run_file(file: BinaryIO, defaults: Mapping[str, Any], settings: Settings, options: BatchOptions) -> int:
-    found = look_through(file, defaults, options)
     if options.dry_run:
-        return summarise(found, options)
-    if not options.skip_invalid and (found.problems or found.refused):
-        return refuse(found, options)
-    tally = Tally(time.time(), total=found.total)
-    for (status, category), count in found.finished.items():
-        for _ in range(count):
-            tally.finished_before(status, category)
-    warn_of_conflicts(found)
-    source = FileRows(file, found.places, problems=found.problems, defaults=defaults)
-    return _run(source, tally, settings, options, again=found.again)
+        return summarise(look_through(file, defaults, options, known_of(options)), options)
+    tally, again = Tally(time.time()), list[str]()
+
+    def prepare(history: History | None) -> tuple[Source, dict[str, Any]]:
+        """Look at every row before anything starts."""
+        file.seek(0)
+        found = look_through(file, defaults, options, history)
+        if not options.skip_invalid and (found.problems or found.refused):
+            raise RefusedError(refuse(found, options))
+        tally.total = found.total
+        for (status, category), count in found.finished.items():
+            tally.finished_before(status, category, count)
+        again.extend(found.again)
+        warn_of_conflicts(found)
+        return FileRows(file, found.places, problems=found.problems, defaults=defaults), {"rows": found.total}
+
+    try:
+        return _run(prepare, tally, settings, options, again)
+    except RefusedError as refused:
+        return refused.exit_code
 
 
 def _run_stream(file: BinaryIO, defaults: Mapping[str, Any], settings: Settings, options: BatchOptions) -> int:
     if options.dry_run:
-        return summarise(look_through(file, defaults, options), options)
+        return summarise(look_through(file, defaults, options, known_of(options)), options)
     if settings.caps.max_failures is not None and settings.caps.max_failures.is_share:
         raise click.BadParameter("of a stream nobody knows the number of rows; give one", param_hint="--max-failures")
-    return _run(StreamRows(file.fileno(), defaults=defaults), Tally(time.time()), settings, options, again=[])
+    source = StreamRows(file.fileno(), defaults=defaults)
+    return _run(lambda _: (source, {"rows": None}), Tally(time.time()), settings, options, [])
 
 
-def _run(source: Source, tally: Tally, settings: Settings, options: BatchOptions, *, again: list[str]) -> int:
-    """Run what the source gives, in the run directory of the options."""
+class RefusedError(Exception):
+    """The rows are not as they must be, which has been told."""
+
+    def __init__(self, exit_code: int) -> None:
+        self.exit_code = exit_code
+        super().__init__(exit_code)
+
+
+def _run(
+    prepare: Callable[[History | None], tuple[Source, dict[str, Any]]],
+    tally: Tally,
+    settings: Settings,
+    options: BatchOptions,
+    again: list[str],
+) -> int:
+    """Run what the prepared source gives, in the run directory of the options."""
+    prepared = None if options.directory.is_dir() else prepare(None)  # which is not made for rows that are none
+    sources = [prepared[0]] if prepared else []
+
+    def config(history: History) -> Mapping[str, Any]:
+        source, known = prepare(history)
+        sources.append(source)
+        return {**known, **batch_config(options, settings)}
+
+    given = {**prepared[1], **batch_config(options, settings)} if prepared else config
     try:
-        config = {"rows": tally.total, **batch_config(options, settings)}
-        with RunDirectory.open(options.directory, config, requests=options.requests) as run:
+        with RunDirectory.open(options.directory, given, requests=options.requests) as run:
             for told in run.repairs:
                 tell(f"warning: {told}")
             if tally.total is None or tally.finished < tally.total:
                 count_former(run, tally)
             run.reopen(again)
             with _display(options) as display:
-                begin = partial(run_batch, source, run=run, settings=settings, tally=tally, on_change=display.show)
+                begin = partial(run_batch, sources[-1], run=run, settings=settings, tally=tally, on_change=display.show)
                 on_result = _print if options.as_json else None
                 end = anyio.run(_run_signalled, partial(begin, on_result=on_result), options.jobs)
                 display.show(end.snapshot)
