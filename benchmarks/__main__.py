@@ -5,7 +5,7 @@ from importlib import import_module
 from rich.console import Console
 from rich.table import Table
 
-TOPICS = ("framing", "resume")
+TOPICS = ("framing", "resume", "batch")
 
 
 def main() -> int:

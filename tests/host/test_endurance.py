@@ -1,4 +1,4 @@
-"""A host that has run hundreds of sessions is as it was after the first ones."""
+"""A host that has run hundreds of sessions, and a batch of thousands of rows, are as they were after the first ones."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.faults import endurance
+from tests.faults import endurance, long_batch
 from tests.meta.source import ROOT
 
 pytestmark = pytest.mark.slow
@@ -21,6 +21,10 @@ ENDS = {
 """How they start and end, with how many strays, and how often."""
 
 GROWTH_MB = 5
+
+ROWS = 2_000
+
+BATCH_GROWTH_MB = 20
 
 BOUND_SECONDS = 240
 """A multiple of what it takes on an idle machine."""
@@ -43,3 +47,19 @@ def test_hundreds_of_sessions_leave_no_process_no_descriptor_and_no_memory(tmp_p
     assert late["descriptors"] <= early["descriptors"]
     assert late["memory_mb"] < early["memory_mb"] + GROWTH_MB
     assert [path.name for path in tmp_path.iterdir()] == []
+
+
+def test_thousands_of_rows_take_no_more_memory_than_hundreds(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", long_batch.__name__, str(tmp_path), str(ROWS)],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        timeout=BOUND_SECONDS,
+        check=True,
+    )
+    seen = json.loads(ended.stdout)
+    assert (seen["exit_code"], seen["rows"]) == (0, ROWS)
+    assert seen["late_mb"] < seen["early_mb"] + BATCH_GROWTH_MB
+    results = [json.loads(line)["id"] for line in (tmp_path / "rows.run" / "results.jsonl").read_bytes().splitlines()]
+    assert sorted(results) == sorted(f"row-{number}" for number in range(ROWS))
