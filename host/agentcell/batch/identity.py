@@ -36,8 +36,8 @@ OPERATIONAL = frozenset(
 SLUG_LENGTH = 40
 """Characters of an id that are shown in the name of its folder."""
 
-SLUG_DIGITS = 8
-"""Hexadecimal digits behind them, which tell ids apart that look the same."""
+SLUG_DIGITS = 16
+"""Hexadecimal digits behind them: enough to tell any number of ids apart of which nothing can be shown."""
 
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 """What is not the same in the names of files everywhere, and in a shell."""

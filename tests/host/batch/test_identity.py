@@ -69,7 +69,7 @@ def test_a_row_without_a_name_is_called_by_its_digest() -> None:
 
 @given(st.text(min_size=1) | st.sampled_from([".", "..", "../x", "-rf", "a/b", "CON", "😀" * 200, "x" * 200]))
 def test_a_slug_is_the_name_of_a_file_everywhere(id_: str) -> None:
-    assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,39}-[0-9a-f]{8}", slug(id_))
+    assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,39}-[0-9a-f]{16}", slug(id_))
 
 
 @given(st.lists(st.text(min_size=1), unique=True))
