@@ -9,7 +9,7 @@ from typing import Any
 
 from agentcell.attempts import Mode
 from agentcell.batch.items import Cut, Item
-from agentcell.batch.recovery import EVENTS, RESULT
+from agentcell.batch.recovery import EVENTS, REQUEST, RESULT
 from agentcell.orders import Order
 from agentcell.stop import Stop
 from agentcell.transcripts import PRIVATE_FILE, Keep
@@ -18,7 +18,7 @@ from agentcell_protocol.codec import encode
 from agentcell_protocol.masking import Mask, masked
 from agentcell_protocol.request import SessionRequest, with_session_id
 
-REQUEST, STDERR = "request.json", "stderr.log"
+STDERR = "stderr.log"
 
 MAX_EVENT_BYTES = 32 * 1024 * 1024
 """Of events that are kept of one attempt: a session that says more has gone astray."""

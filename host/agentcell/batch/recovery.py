@@ -14,6 +14,7 @@ from agentcell.batch import journal
 from agentcell.batch.boot import boot_id
 from agentcell.batch.history import ItemHistory, OpenAttempt
 from agentcell.batch.repair import read_whole
+from agentcell.result_file import put_into
 from agentcell.transcripts import find
 from agentcell_protocol.cell import end, marked
 from agentcell_protocol.codec import decode
@@ -23,7 +24,7 @@ from agentcell_protocol.result import SessionResult, failed
 if TYPE_CHECKING:
     from agentcell.batch.directory import RunDirectory
 
-RESULT, EVENTS = "result.json", "events.jsonl"
+REQUEST, RESULT, EVENTS = "request.json", "result.json", "events.jsonl"
 """Of an attempt, in its folder."""
 
 NOT_ITS_FAULT = frozenset(
@@ -103,11 +104,24 @@ def _pick_up(run: "RunDirectory", id_: str) -> bool:
     item = run.history.of(id_)
     if item is None or not item.past or not is_final(item.past[-1]):
         return False
-    result = read_result(run.folder(id_, item.past[-1].attempt.number), id_)
+    folder = run.folder(id_, item.past[-1].attempt.number)
+    result = read_result(folder, id_)
     if result is None:
         return False
-    run.results.add_now(id_, item.digest, item.line, _whole(run, item, result))
+    result = _whole(run, item, result)
+    if (file := _wanted_file(folder)) is not None:
+        result = put_into(file, result)
+    run.results.add_now(id_, item.digest, item.line, result)
     return True
+
+
+def _wanted_file(folder: Path) -> str | None:
+    """Where the row wants its result to be put, as its request says."""
+    try:
+        file = decode((folder / REQUEST).read_bytes()).get("result_file")
+    except (OSError, WireError):
+        return None
+    return file if isinstance(file, str) else None
 
 
 def _whole(run: "RunDirectory", item: ItemHistory, result: SessionResult) -> SessionResult:

@@ -78,6 +78,20 @@ def test_a_result_that_nobody_took_is_its_rows(tmp_path: Path) -> None:
         assert run.recovery == Recovery()
 
 
+def test_it_is_put_where_the_row_wants_it(tmp_path: Path) -> None:
+    wanted, unwritable = tmp_path / "a.json", tmp_path / "nowhere" / "a.json"
+    for number, file in enumerate((wanted, unwritable)):
+        path = tmp_path / f"{number}.run"
+        with RunDirectory.open(path, {}) as run:
+            (run.folder("a", 1) / "request.json").write_bytes(orjson.dumps({"result_file": str(file)}))
+        with reopened(path, start(), result=DONE) as run:
+            line = run.results.read("a")
+        if file is wanted:
+            assert {**orjson.loads(file.read_bytes()), "digest": "1:aa", "line": 4} == line
+        else:
+            assert [warning["code"] for warning in line["warnings"]] == ["result_file"]
+
+
 def test_it_is_that_of_all_its_attempts(tmp_path: Path) -> None:
     crash = error(Category.CRASHED).model_copy(update={"usage": Usage(output_tokens=4), "cost_usd": 0.25})
     former = Tried(as_attempt(crash).model_copy(update={"cost_usd": 0.25}))
