@@ -47,7 +47,12 @@ class Account:
 def is_the_accounts(error: SessionError | None, request: SessionRequest) -> bool:
     """Whether the error is about the account that rows share, and not about credentials that are the row's own."""
     is_about_one = error is not None and (error.category in CLOSING or error.category is Category.RATE_LIMIT)
-    return is_about_one and not any(credential_variables(request.env or {}))
+    return is_about_one and not has_its_own(request)
+
+
+def has_its_own(request: SessionRequest) -> bool:
+    """Whether the request brings credentials, so that how its session ends says nothing of the account."""
+    return any(credential_variables(request.env or {}))
 
 
 def after_success(account: Account, *, started: float) -> Account:

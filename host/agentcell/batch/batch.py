@@ -4,7 +4,7 @@ import os
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from inspect import isawaitable
 from typing import Any
@@ -12,11 +12,12 @@ from typing import Any
 import anyio
 
 from agentcell.attempts import Tried
-from agentcell.batch import journal, memory
-from agentcell.batch.account import after_error, after_success, is_the_accounts
+from agentcell.batch import ending, journal, memory
+from agentcell.batch.account import after_error, after_success, has_its_own, is_the_accounts
 from agentcell.batch.admission import MEMORY_LOOK_SECONDS, Admission, Closing, Hold
 from agentcell.batch.boot import boot_id
 from agentcell.batch.directory import RunDirectory
+from agentcell.batch.ending import BatchEnd
 from agentcell.batch.flights import EventLog, Flight, write_request
 from agentcell.batch.interruption import CANCEL, DRAIN, KILL, Interruption
 from agentcell.batch.items import TO_BE_RUN, Again, Cut, Finished, Item, plan, verdict
@@ -29,7 +30,6 @@ from agentcell.orders import Order
 from agentcell.reap import in_thread
 from agentcell.result_file import write_result_file
 from agentcell.retry import RetryPolicy
-from agentcell_protocol.exitcodes import CANCEL_SIGNALS, ERROR, OK, PAUSED, SIGNALLED
 from agentcell_protocol.result import SessionResult
 
 TICK_SECONDS = 1.0
@@ -43,19 +43,6 @@ REST_SECONDS = 0.1
 
 OnChange = Callable[[Snapshot], Awaitable[object] | object]
 OnResult = Callable[[SessionResult], Awaitable[object] | object]
-
-
-@dataclass(frozen=True, slots=True)
-class BatchEnd:
-    """How a batch ended. `reason` is a sentence about why rows are left, and how to go on; None when none are.
-
-    `refused` are the ids of rows that were changed since they were run, and that nobody wanted to run again.
-    """
-
-    exit_code: int
-    snapshot: Snapshot
-    reason: str | None = None
-    refused: tuple[str, ...] = ()
 
 
 async def run_batch(
@@ -259,10 +246,10 @@ class _Batch:
 
     def _learn(self, flight: Flight, result: SessionResult, now: float) -> None:
         """What the end of a session says about the account."""
-        account = self._admission.account
-        if result.error is None:
+        account, request = self._admission.account, flight.item.row.request
+        if result.error is None and not has_its_own(request):
             self._admission.account = after_success(account, started=flight.began)
-        elif is_the_accounts(result.error, flight.item.row.request):
+        elif result.error is not None and is_the_accounts(result.error, request):
             patient = self._settings.waits_for_quota
             account = after_error(account, result.error, started=flight.began, now=now, waits_for_quota=patient)
             self._admission.account = account
@@ -396,20 +383,8 @@ class _Batch:
         self._changed.set()
 
     def _end(self) -> BatchEnd:
-        snapshot = self._tally.snapshot(time.time())
-        refused = tuple(self._refused)
+        snapshot, refused = self._tally.snapshot(time.time()), tuple(self._refused)
         closing = self._admission.closing
         if closing is None or (self._admission.is_complete and closing.kind != "aborted"):
-            is_well = snapshot.failed == 0 and not refused
-            return BatchEnd(OK if is_well else ERROR, replace(snapshot, paused=None), refused=refused)
-        left = "the rows that are left" if snapshot.pending is None else f"{snapshot.pending} rows"
-        reason = f"{closing.sentence}. {left.capitalize()} are pending: run the same command again to go on"
-        return BatchEnd(self._code(closing), replace(snapshot, paused=closing.sentence), reason, refused)
-
-    def _code(self, closing: Closing) -> int:
-        match closing.kind:
-            case "interrupted":
-                return SIGNALLED + CANCEL_SIGNALS.get(self._interruption.reason or "", CANCEL_SIGNALS["SIGTERM"])
-            case "aborted":
-                return ERROR
-        return PAUSED
+            return ending.finished(snapshot, refused)
+        return ending.closed(snapshot, closing, refused, signal=self._interruption.reason)

@@ -13,6 +13,8 @@ MAX_ID = 40
 MAX_WORDS = 80
 """Characters of what an agent said last that are shown."""
 
+GO_ON = "run the same command again to go on"
+
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
@@ -25,6 +27,14 @@ def counts(snapshot: Snapshot) -> str:
     """How many rows are where, such as `3 done, 1 failed, 2 running, 4 pending`."""
     parts = [f"{snapshot.done} done", f"{snapshot.failed} failed", f"{len(snapshot.running)} running"]
     return ", ".join(parts if snapshot.pending is None else [*parts, f"{snapshot.pending} pending"])
+
+
+def pending(snapshot: Snapshot) -> str | None:
+    """Such as `3 rows are pending`, those that were cut among them; None when none are."""
+    left = (snapshot.pending or 0) + len(snapshot.running)
+    if not left:
+        return None
+    return f"{left} {'row is' if left == 1 else 'rows are'} pending"
 
 
 def pace(snapshot: Snapshot) -> list[str]:

@@ -11,15 +11,13 @@ from rich.text import Text
 
 from agentcell.batch.directory import CELLS, RESULTS
 from agentcell.batch.identity import slug
-from agentcell.batch.phrases import cost, duration, shown_id, tokens
+from agentcell.batch.phrases import GO_ON, cost, duration, pending, shown_id, tokens
 from agentcell.batch.results import Finished
 from agentcell.batch.tally import Snapshot
 from agentcell.terminal import one_line
 
 MOST_FAILURES = 10
 """Failed rows that are named: all of them are in the results."""
-
-GO_ON = "run the same command again to go on"
 
 
 class Failure(NamedTuple):
@@ -65,10 +63,8 @@ def summary(snapshot: Snapshot, failures: Failures, directory: Path) -> list[Pai
 
 def going_on(snapshot: Snapshot) -> str | None:
     """How to go on with what is left; None when nothing is."""
-    left = (snapshot.pending or 0) + len(snapshot.running)
-    if not left:
-        return None
-    return f"{left} {'row is' if left == 1 else 'rows are'} pending: {GO_ON}"
+    left = pending(snapshot)
+    return None if left is None else f"{left}: {GO_ON}"
 
 
 def lines(pairs: Iterable[Pair], stream: TextIO | None) -> list[str]:

@@ -12,9 +12,10 @@ from typing import Any, BinaryIO
 import anyio
 import click
 
-from agentcell.batch.batch import BatchEnd, run_batch
+from agentcell.batch.batch import run_batch
 from agentcell.batch.directory import RunDirectory
 from agentcell.batch.display import Display
+from agentcell.batch.ending import BatchEnd
 from agentcell.batch.former import count_former
 from agentcell.batch.history import History
 from agentcell.batch.interruption import Interruption

@@ -11,9 +11,9 @@ import orjson
 
 from agentcell.batch.directory import CELLS, RESULTS
 from agentcell.batch.identity import slug
-from agentcell.batch.phrases import clock, duration, last_words, pause, rate, shown_id
+from agentcell.batch.phrases import GO_ON, clock, duration, last_words, pause, rate, shown_id
 from agentcell.batch.reading import Reading
-from agentcell.batch.summary import GO_ON, Failure, Failures, Pair, going_on, lines, summary
+from agentcell.batch.summary import Failure, Failures, Pair, going_on, lines, summary
 from agentcell.batch.tally import Running, Snapshot
 from agentcell.batch.views import snapshot_message
 from agentcell.commands.output import tell

@@ -12,6 +12,7 @@ from agentcell.batch.account import (
     Account,
     after_error,
     after_success,
+    has_its_own,
     is_the_accounts,
 )
 from agentcell_protocol.errors import Category, SessionError, session_error
@@ -131,6 +132,11 @@ def test_only_errors_of_shared_credentials_are_the_accounts(
 
 def test_a_success_is_not_about_the_account() -> None:
     assert not is_the_accounts(None, request())
+
+
+def test_who_brings_credentials_says_nothing_of_the_account() -> None:
+    assert has_its_own(request(ANTHROPIC_API_KEY="sk-ant-own"))
+    assert not has_its_own(request(NODE_ENV="test"))
 
 
 @given(

@@ -12,9 +12,10 @@ import orjson
 import pytest
 
 from agentcell import Host
-from agentcell.batch.batch import BatchEnd, run_batch
+from agentcell.batch.batch import run_batch
 from agentcell.batch.caps import Caps, MaxFailures
 from agentcell.batch.directory import RunDirectory
+from agentcell.batch.ending import BatchEnd
 from agentcell.batch.interruption import Interruption
 from agentcell.batch.lines import Lines
 from agentcell.batch.rows import Problem, Row, read_rows
@@ -239,6 +240,7 @@ async def test_so_many_failures_and_nothing_more_is_begun(room: Room) -> None:
     assert (end.exit_code, end.snapshot.failed, end.snapshot.pending) == (75, 2, 4)
     assert end.reason is not None
     assert "--max-failures 2 is reached" in end.reason
+    assert end.reason.endswith("4 rows are pending: run the command again with another cap to go on")
 
 
 async def test_a_batch_that_has_cost_enough_begins_nothing_more(room: Room) -> None:
