@@ -44,7 +44,7 @@ def play(monkeypatch: pytest.MonkeyPatch, session: Play) -> None:
     async def attempt(order: Order, _resources: object) -> Attempted:
         await checkpoint()
         request = order.request
-        names = {"session_name": request.session_name, "id": request.identity, "session_id": request.session_id}
+        names: dict[str, Any] = {"session_name": request.session_name, "id": request.identity}
         if (error := session(order)) is not None:
             return Attempted(failed(error, **names))
         return Attempted(SessionResult(status="complete", response=f"{request.identity} fürwahr", **names))
