@@ -11,9 +11,9 @@ from tests.meta.pages import page
 from agentcell.attempts import Tried
 from agentcell.batch import journal
 from agentcell.batch.directory import FORMAT, RunDirectory
-from agentcell.batch.flights import REQUEST, STDERR
+from agentcell.batch.flights import STDERR
 from agentcell.batch.identity import DIGEST_LENGTH, DIGEST_VERSION, NAME_LENGTH, OPERATIONAL, SLUG_DIGITS, SLUG_LENGTH
-from agentcell.batch.recovery import EVENTS, RESULT
+from agentcell.batch.recovery import EVENTS, REQUEST, RESULT
 from agentcell.batch.rows import ONE_EACH
 from agentcell_protocol.result import Attempt, SessionResult
 
