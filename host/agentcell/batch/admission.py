@@ -77,11 +77,6 @@ class Admission:
         """Whether every row was given out and is done with."""
         return self.is_exhausted and self._ahead is None and not self._waiting and self.busy == 0
 
-    @property
-    def waiting(self) -> int:
-        """Rows that wait for another attempt."""
-        return len(self._waiting)
-
     async def fetch(self) -> None:
         """Have one row ready, as soon as there is one, until there are no more. Raises what the source raises."""
         while (found := await self._source.next()) is not None:

@@ -1,4 +1,4 @@
-"""A batch from its first row to its last: the only place that writes its journal and its results."""
+"""A batch from its first row to its last: all that time nothing else writes its journal and its results."""
 
 import os
 import random

@@ -13,11 +13,6 @@ class Interruption:
         self.reason: str | None = None
         self._levels = [anyio.Event() for _ in range(KILL)]
 
-    @property
-    def level(self) -> int:
-        """How often it was asked for, at most `KILL`."""
-        return sum(level.is_set() for level in self._levels)
-
     def cancel(self, reason: str = "SIGTERM") -> None:
         """Ask for the end; the reason of the first call counts."""
         self.reason = self.reason or reason
