@@ -118,6 +118,13 @@ def test_from_stdin_the_others_always_run(shell: Shell) -> None:
     )
 
 
+def test_a_file_is_looked_through_before_anything_starts_where_there_is_no_stdin(shell: Shell) -> None:
+    shell.write(shell.row("a"), "[]")
+    closing = ["sh", "-c", 'exec "$@" <&-', "sh"]
+    ended = run_command([*closing, *shell.argv()], shell.path)
+    assert (ended.returncode, (shell.path / "rows.run").exists()) == (2, False)
+
+
 def test_rows_from_stdin_are_run_as_they_come(shell: Shell) -> None:
     argv = shell.argv("-", "-j", "1", "--json", "--progress", "none")
     with started(argv, shell.path, stdin=subprocess.PIPE) as process:

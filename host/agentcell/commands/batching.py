@@ -41,7 +41,7 @@ def run_in_foreground(options: BatchOptions) -> int:
     """Run the batch that the options ask for; the exit code. Raises click.UsageError for the caller's mistakes."""
     defaults, settings = batch_defaults(options), batch_settings(options)
     with _rows(options.requests) as file:
-        if not _is_seekable(file):
+        if options.requests == "-" or not _is_seekable(file):
             return _run_stream(file, defaults, settings, options)
         return _run_file(file, defaults, settings, options)
 
@@ -187,5 +187,5 @@ def _rows(source: str) -> Iterator[BinaryIO]:
 
 
 def _is_seekable(file: BinaryIO) -> bool:
-    """Whether its rows can be read twice; what comes from stdin never is."""
-    return file.fileno() != STDIN and stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+    """Whether its rows can be read twice."""
+    return stat.S_ISREG(os.fstat(file.fileno()).st_mode)
