@@ -199,6 +199,8 @@ def test_an_account_that_is_refused_pauses_the_batch_and_says_how_to_go_on(shell
         (["rows.jsonl", "--max-failures", "some"], "'some' is no number of rows; give one such as 20"),
         (["rows.jsonl", "--deadline", "soon"], "'soon' is no time; give one such as 90s, 45m, 8h or"),
         (["rows.jsonl", "-j", "0"], "0 is not in the range x>=1"),
+        (["rows.jsonl", "--max-cost-usd", "nan"], "nan is no amount"),
+        (["rows.jsonl", "--retries", "9999"], "9999 is not in the range 0<=x<=1000"),
         (["-", "--max-failures", "5%"], "of a stream nobody knows the number of rows"),
         (["rows.jsonl", "--run-dir", "project"], "it has files in it and no run.json, so it is no run directory"),
         (["rows.jsonl", "--defaults", "bad.json"], "id: would be the same for all rows; leave it out of the defaults"),

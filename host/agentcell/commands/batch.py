@@ -4,7 +4,10 @@ from typing import Any
 
 import click
 
-from agentcell.commands.options import mapping_file, pairs, seconds
+from agentcell.commands.options import finite, mapping_file, pairs, seconds
+
+MOST_RETRIES = 1_000
+"""Nobody waits for more, and all of them are in a row's result."""
 
 
 @click.command
@@ -14,7 +17,7 @@ from agentcell.commands.options import mapping_file, pairs, seconds
 @click.option("--defaults", callback=mapping_file, metavar="FILE", help="JSON or YAML: members that rows leave out.")
 @click.option(
     "--retries",
-    type=click.IntRange(min=0),
+    type=click.IntRange(min=0, max=MOST_RETRIES),
     default=2,
     show_default=True,
     metavar="N",
@@ -30,6 +33,7 @@ from agentcell.commands.options import mapping_file, pairs, seconds
 @click.option(
     "--max-cost-usd",
     type=click.FloatRange(min=0, min_open=True),
+    callback=finite,
     metavar="USD",
     help="Begin no row once that is spent.",
 )
@@ -38,6 +42,7 @@ from agentcell.commands.options import mapping_file, pairs, seconds
 @click.option(
     "--min-free-mb",
     type=click.FloatRange(min=0),
+    callback=finite,
     default=1024.0,
     metavar="MB",
     help="Memory that must be free to begin a row; under half of it the youngest makes room.  [default: 1024]",
@@ -46,6 +51,7 @@ from agentcell.commands.options import mapping_file, pairs, seconds
 @click.option(
     "--grace",
     type=click.FloatRange(min=0),
+    callback=finite,
     default=30.0,
     metavar="SECONDS",
     help="For running sessions to finish after the first Ctrl-C.  [default: 30]",

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,13 @@ def seconds(_context: click.Context, _option: click.Parameter, given: float | No
     """A number of seconds that a limit can be."""
     if given is not None and not 0 < given < inf:
         raise click.BadParameter(f"{given} is no limit; give a positive number of seconds")
+    return given
+
+
+def finite(_context: click.Context, _option: click.Parameter, given: float | None) -> float | None:
+    """A number that something can be compared with."""
+    if given is not None and not isfinite(given):
+        raise click.BadParameter(f"{given} is no amount; give a finite number")
     return given
 
 
