@@ -25,7 +25,7 @@ BOUND_SECONDS = 60
 
 SMALL = (sys.executable, "-S", str(WORKERS / "answers_then_exits.py"), "0")
 
-MANY = 500
+MANY = 200
 
 TASKS_OF_A_SESSION = 12
 """Its own, and those of its supervision."""

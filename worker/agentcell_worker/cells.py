@@ -165,12 +165,14 @@ class Cells:
             self._stirs = True  # it died in this moment, and may have forked before
         return None
 
-    def _owner_of(self, stray: psutil.Process) -> Cell:
+    def _owner_of(self, stray: psutil.Process) -> Cell | None:
         """Whose it is: as was found out before, as its marker says, or else the last one's that died."""
         for dead in self._dead:
             if stray in dead.left:
                 return dead
         marker = _marker_of(stray)
+        if any(living.marker == marker for living in self._living.values()):
+            return None  # its cell is dying in this moment: the strays come to us before its death does
         return next((dead for dead in self._dead if dead.marker == marker), self._dead[-1])
 
 
