@@ -2,8 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# two test files at a time: most of a session's time is waiting
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --durations=40 --durations-min=5
+# two test files at a time, the long ones first: most of a session's time is waiting
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations=40 --durations-min=5
 READY := $(VENV)/.ready
 
 .PHONY: demo test test-fast check format lint types wheel bench schema clean
