@@ -19,16 +19,18 @@ SECONDS = 60
 """A bound that no test reaches, unless something is wrong."""
 
 DAEMON = """
-import os, sys, time
+import os, signal
+is_up, up = os.pipe()
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
-        open("daemon", "w").write(str(os.getpid()))
-        time.sleep(600)
+        with open("daemon", "w") as file:
+            file.write(str(os.getpid()))
+        os.write(up, b"!")
+        signal.pause()
     os._exit(0)
 os.wait()
-while not os.path.exists("daemon") or not open("daemon").read():
-    time.sleep(0.01)
+os.read(is_up, 1)
 """
 
 LIVING = "import os, time; open('daemon', 'w').write(str(os.getpid())); time.sleep(600)"
