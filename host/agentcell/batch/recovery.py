@@ -13,6 +13,7 @@ from agentcell.attempts import Mode, Tried, combined
 from agentcell.batch import journal
 from agentcell.batch.boot import boot_id
 from agentcell.batch.history import ItemHistory, OpenAttempt
+from agentcell.batch.machine import is_the_machines
 from agentcell.batch.repair import read_whole
 from agentcell.result_file import put_into
 from agentcell.transcripts import find
@@ -95,8 +96,8 @@ def _tried(run: "RunDirectory", id_: str, attempt: OpenAttempt) -> Tried:
         }
     )
     mode: Mode = "resumed" if attempt.mode in get_args(Mode)[1:] else "fresh"
-    counted = result.error is None or result.error.category not in NOT_ITS_FAULT
-    return Tried.of(result, attempt.number, mode, is_counted=counted)
+    is_not_its_fault = is_the_machines(result.error) or (result.error and result.error.category in NOT_ITS_FAULT)
+    return Tried.of(result, attempt.number, mode, is_counted=not is_not_its_fault)
 
 
 def _pick_up(run: "RunDirectory", id_: str) -> bool:
@@ -104,12 +105,9 @@ def _pick_up(run: "RunDirectory", id_: str) -> bool:
     item = run.history.of(id_)
     if item is None or not item.past or not is_final(item.past[-1]):
         return False
-    folder = run.folder(id_, item.past[-1].attempt.number)
-    result = read_result(folder, id_)
-    if result is None:
+    if (result := last_result(run, item)) is None:
         return False
-    result = _whole(run, item, result)
-    if (file := _wanted_file(folder)) is not None:
+    if (file := _wanted_file(run.folder(id_, item.past[-1].attempt.number))) is not None:
         result = put_into(file, result)
     run.results.add_now(id_, item.digest, item.line, result)
     return True
@@ -124,8 +122,11 @@ def _wanted_file(folder: Path) -> str | None:
     return file if isinstance(file, str) else None
 
 
-def _whole(run: "RunDirectory", item: ItemHistory, result: SessionResult) -> SessionResult:
-    """The result as its host would have made it."""
+def last_result(run: "RunDirectory", item: ItemHistory) -> SessionResult | None:
+    """The result of all attempts at the row, as its host would have made it; None if the last one's is lost. Blocks."""
+    result = read_result(run.folder(item.id, item.past[-1].attempt.number), item.id)
+    if result is None:
+        return None
     session_id = item.past[-1].attempt.session_id
     kept = session_id and find(run.keep_root(item.id) / session_id, session_id)
     told = result.model_copy(update={"session_id": session_id, "transcript": result.transcript or (kept and str(kept))})

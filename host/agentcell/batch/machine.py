@@ -1,0 +1,49 @@
+"""The machine that all rows share, where it has nothing left to start another cell with. Pure: the clock comes in.
+
+What a row met there is not its fault: it goes back, and that costs none of its retries.
+"""
+
+from dataclasses import dataclass
+from errno import EAGAIN, EDQUOT, EMFILE, ENFILE, ENOMEM, ENOSPC
+
+from agentcell_protocol.errors import Category, SessionError
+
+EXHAUSTED = (EAGAIN, EDQUOT, EMFILE, ENFILE, ENOMEM, ENOSPC)
+"""Why a cell cannot be started where processes, descriptors, memory or the disk have run out."""
+
+FIRST_PAUSE_SECONDS = 1.0
+"""Until the next cell is tried; doubled while none can be started."""
+
+LONGEST_PAUSE_SECONDS = 30.0
+"""Between two tries, while sessions run that may give something back."""
+
+MOST_TRIES = 4
+"""Without a session of ours that could give something back: then somebody has to be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """So many `tries` in a row to start a cell have failed, the last at `seen_at`: none before `until` (Unix seconds).
+
+    `sentence` says what is short.
+    """
+
+    tries: int = 0
+    seen_at: float = 0.0
+    until: float = 0.0
+    sentence: str = ""
+
+
+def is_the_machines(error: SessionError | None) -> bool:
+    """Whether the session's cell could not be started because the machine had run out of something."""
+    return error is not None and error.category is Category.SPAWN_FAILED and error.details.get("errno") in EXHAUSTED
+
+
+def after_session(shortage: Shortage, error: SessionError | None, *, started: float, now: float) -> Shortage:
+    """A session that `started` then has ended `now`; one that was under way when the shortage was met tells no more."""
+    if error is None or not is_the_machines(error):
+        return Shortage()
+    if started < shortage.seen_at:
+        return shortage
+    seconds = min(FIRST_PAUSE_SECONDS * 2.0**shortage.tries, LONGEST_PAUSE_SECONDS)
+    return Shortage(shortage.tries + 1, now, now + seconds, error.message)
