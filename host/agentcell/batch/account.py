@@ -55,6 +55,25 @@ def has_its_own(request: SessionRequest) -> bool:
     return any(credential_variables(request.env or {}))
 
 
+def after_session(
+    account: Account,
+    request: SessionRequest,
+    error: SessionError | None,
+    *,
+    started: float,
+    now: float,
+    waits_for_quota: bool = False,
+) -> Account:
+    """A session that `started` then has ended `now`: well, or with an error that need not be the account's."""
+    if has_its_own(request):
+        return account
+    if error is None:
+        return after_success(account, started=started)
+    if is_the_accounts(error, request):
+        return after_error(account, error, started=started, now=now, waits_for_quota=waits_for_quota)
+    return account
+
+
 def after_success(account: Account, *, started: float) -> Account:
     """A session came through that `started` after the last pause was made, so the limit is over."""
     if account.closed is not None or started < account.paused_at:

@@ -8,13 +8,16 @@ from typing import Literal
 
 import anyio
 
-from agentcell.batch import caps, memory
+from agentcell.batch import account, caps, machine, memory
 from agentcell.batch.account import Account
 from agentcell.batch.items import Item
+from agentcell.batch.machine import MOST_TRIES, Shortage
 from agentcell.batch.rows import Problem, Row
 from agentcell.batch.settings import Settings
 from agentcell.batch.sources import Source
 from agentcell.batch.tally import Tally
+from agentcell_protocol.errors import SessionError
+from agentcell_protocol.request import SessionRequest
 
 WAITING_ROWS = 100
 """Rows that wait for another attempt before no new ones are begun: all that is known of them is in memory."""
@@ -24,6 +27,8 @@ MEMORY_LOOK_SECONDS = 1.0
 
 MEMORY_PATIENCE_SECONDS = 600.0
 """Without memory and without a cell of ours that could give some back: then somebody has to be told."""
+
+TO_START = "raise the limits on processes and open files, make room on the disk, or run fewer sessions at a time (-j)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +43,12 @@ class Hold:
 class Closing:
     """Why nothing is admitted any more, in one sentence."""
 
-    kind: Literal["interrupted", "account", "cap", "memory", "aborted"]
+    kind: Literal["interrupted", "account", "cap", "machine", "aborted"]
     sentence: str
 
 
 class Admission:
-    """The queue of a batch. `busy` counts the rows that were given out and neither came back nor are done with."""
+    """The queue of a batch: it gives rows out one at a time, and some of them are put back."""
 
     def __init__(
         self,
@@ -55,10 +60,11 @@ class Admission:
         free_mb: Callable[[], float] = memory.free_mb,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.account = Account()
         self.closing: Closing | None = None
-        self.is_exhausted = False
-        self.busy = 0
+        self._busy = 0
+        self._account = Account()
+        self._shortage = Shortage()
+        self._is_exhausted = False
         self._source = source
         self._settings = settings
         self._tally = tally
@@ -75,17 +81,17 @@ class Admission:
     @property
     def is_complete(self) -> bool:
         """Whether every row was given out and is done with."""
-        return self.is_exhausted and self._ahead is None and not self._waiting and self.busy == 0
+        return self._is_exhausted and self._ahead is None and not self._waiting and self._busy == 0
 
     async def fetch(self) -> None:
         """Have one row ready, as soon as there is one, until there are no more. Raises what the source raises."""
         while (found := await self._source.next()) is not None:
             self._wanted = anyio.Event()
             self._ahead = found
-            self.stir()
+            self._stir()
             await self._wanted.wait()
-        self.is_exhausted = True
-        self.stir()
+        self._is_exhausted = True
+        self._stir()
 
     async def next(self) -> Item | Row | Problem | None:
         """What goes next, as soon as it may; None when nothing will any more."""
@@ -95,27 +101,41 @@ class Admission:
             hold = self._held(now) if self._has_ready(now) else None
             await self._tell(hold)
             if self.closing is None and hold is None and (found := self._take(now)) is not None:
-                self.busy += 1
+                self._busy += 1
                 return found
             await self._wait(now, hold)
         return None
 
+    def has(self, row_id: str) -> bool:
+        """Whether the row waits to go again."""
+        return any(item.row.id == row_id for item in self._waiting)
+
     def put_back(self, item: Item) -> None:
-        """A row that was given out is to go again, when it is due."""
+        """A row that was given out, and is not yet done with, is to go again when it is due."""
         self._waiting.append(item)
-        self.done_with()
 
     def done_with(self) -> None:
-        """A row that was given out is not to go again."""
-        self.busy -= 1
-        self.stir()
+        """One that was given out needs no cell at the moment."""
+        self._busy -= 1
+        self._stir()
 
     def close(self, closing: Closing) -> None:
-        """Give out nothing more; the first reason counts."""
-        self.closing = self.closing or closing
-        self.stir()
+        """Give out nothing more; the first reason counts, but a mistake is never passed over."""
+        if self.closing is None or (closing.kind == "aborted" and self.closing.kind != "aborted"):
+            self.closing = closing
+        self._stir()
 
-    def stir(self) -> None:
+    def learn(self, request: SessionRequest, error: SessionError | None, *, began: float) -> None:
+        """What the end of a session says about all others."""
+        now, patient = self._clock(), self._settings.waits_for_quota
+        self._shortage = machine.after_session(self._shortage, error, started=began, now=now)
+        self._account = account.after_session(
+            self._account, request, error, started=began, now=now, waits_for_quota=patient
+        )
+        if self._account.closed is not None:
+            self.close(Closing("account", self._account.closed))
+
+    def _stir(self) -> None:
         """Something is different: look again."""
         self._changed.set()
 
@@ -136,8 +156,12 @@ class Admission:
 
     def _held(self, now: float) -> Hold | None:
         """What is against another cell."""
-        if self.account.is_paused(now):
-            return Hold("the account's rate limit", self.account.opens_at)
+        if self._account.is_paused(now):
+            return Hold("the account's rate limit", self._account.opens_at)
+        if self._shortage.tries >= MOST_TRIES and not self._busy:
+            self.close(Closing("machine", f"{self._shortage.sentence}, with no session of ours running: {TO_START}"))
+        if now < self._shortage.until:
+            return Hold(self._shortage.sentence, self._shortage.until)
         least = self._settings.min_free_mb
         if least and not memory.has_room(self._free_mb(), least):
             self._starve(now)
@@ -146,13 +170,13 @@ class Admission:
         return None
 
     def _starve(self, now: float) -> None:
-        if self.busy:
+        if self._busy:
             self._starved_at = None
         elif self._starved_at is None:
             self._starved_at = now
         elif now - self._starved_at > MEMORY_PATIENCE_SECONDS:
             sentence = f"less than {self._settings.min_free_mb:g} MB of memory are free, and no session of ours has it"
-            self.close(Closing("memory", f"{sentence}: end something else, or lower --min-free-mb"))
+            self.close(Closing("machine", f"{sentence}: end something else, or lower --min-free-mb"))
 
     def _take(self, now: float) -> Item | Row | Problem | None:
         due = min((item for item in self._waiting if item.due <= now), key=lambda item: item.due, default=None)

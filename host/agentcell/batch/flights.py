@@ -1,4 +1,4 @@
-"""An attempt at a row under way: its order, the files in its folder, and why it was cut if it was."""
+"""Attempts at rows under way: their orders, the files in their folders, and why they were cut if they were."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -67,6 +67,51 @@ class Flight:
             stderr_file=folder / STDERR,
             tag=self,
         )
+
+
+class Flights:
+    """The attempts under way, one for each row. Once all are ended, so is each that is added."""
+
+    def __init__(self) -> None:
+        self._flights: dict[str, Flight] = {}
+        self._ending: tuple[Cut, str] | None = None
+        self._are_killed = False
+
+    def __contains__(self, row_id: str) -> bool:
+        return row_id in self._flights
+
+    def add(self, flight: Flight) -> None:
+        """It is under way."""
+        self._flights[flight.id] = flight
+        self._see_to(flight)
+
+    def remove(self, flight: Flight) -> None:
+        """It has ended."""
+        del self._flights[flight.id]
+
+    def end_all(self, cut: Cut, reason: str) -> None:
+        """Have all cells end: the reason is the name of a signal."""
+        self._ending = cut, reason
+        for flight in self._flights.values():
+            self._see_to(flight)
+
+    def kill_all(self) -> None:
+        """Have all cells that were to end killed."""
+        self._are_killed = True
+        for flight in self._flights.values():
+            self._see_to(flight)
+
+    def make_room(self) -> None:
+        """Have the youngest cell end, if none is about to."""
+        flights = self._flights.values()
+        if flights and not any(flight.cut == "memory" for flight in flights):
+            max(flights, key=lambda flight: flight.began).end("memory", "SIGTERM")
+
+    def _see_to(self, flight: Flight) -> None:
+        if self._ending is not None:
+            flight.end(*self._ending)
+        if self._are_killed:
+            flight.stop.cancel()
 
 
 def write_request(folder: Path, request: SessionRequest, environment: Mapping[str, str]) -> None:

@@ -1,22 +1,23 @@
 """A row on its way through a batch, and what becomes of it after each attempt. Pure: clock and chance come in."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Self
 
 from agentcell.attempts import Next, Tried, combined, following, next_attempt
 from agentcell.batch.account import is_the_accounts
 from agentcell.batch.history import ItemHistory
 from agentcell.batch.identity import DIGEST_VERSION
-from agentcell.batch.rows import Row
+from agentcell.batch.machine import is_the_machines
+from agentcell.batch.rows import Problem, Row
 from agentcell.retry import RetryPolicy
-from agentcell_protocol.errors import Category, SessionError, session_error
+from agentcell_protocol.errors import Category, RequestError, SessionError, session_error
 from agentcell_protocol.result import SessionResult
 
 Plan = Literal["fresh", "resumed", "again", "changed", "finished", "refused"]
 """What this run does with a row: begins it, goes on with it, runs it again because it failed or was changed, leaves it
 as it is, or refuses it because it was changed and nobody said that it is to run again."""
 
-TO_BE_RUN = frozenset({"fresh", "resumed", "again", "changed"})
+TO_BE_RUN: frozenset[Plan] = frozenset({"fresh", "resumed", "again", "changed"})
 
 Cut = Literal["interrupted", "memory", "aborted"]
 """Why the batch ended a cell that could have gone on."""
@@ -38,13 +39,23 @@ class Item:
     due: float = 0.0
     put_backs: int = 0
 
+    @classmethod
+    def of(cls, row: Row, history: ItemHistory) -> Self:
+        """The row where a former run has left it."""
+        return cls(row, history.past, history.last_attempt, history.retry_at or 0.0)
+
     def next(self) -> Next:
         """The attempt to be made now."""
         return replace(following(self.row.request, self.past), number=self.last_attempt + 1)
 
+    def after(self, tried: Tried, due: float, cut: Cut | None) -> Self:
+        """The same after this attempt, which was cut or not."""
+        put_backs = self.put_backs + (cut == "memory")
+        return replace(self, past=(*self.past, tried), last_attempt=tried.attempt.number, due=due, put_backs=put_backs)
+
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class Final:
     """The row has its result, and gets no further attempt."""
 
     result: SessionResult
@@ -79,24 +90,36 @@ def is_another(digest: str | None, former: str | None) -> bool:
     return digest != former and digest.startswith(version) and former.startswith(version)
 
 
+def twice(row: Row) -> Problem:
+    """The line of a row whose id is that of another one under way."""
+    error = RequestError("id", f"{row.id} is the id of a row that runs, too", "give each row an id of its own")
+    return Problem(row.number, row.offset, f"line-{row.number}", error, row.digest)
+
+
+def is_spent(item: Item, policy: RetryPolicy, *, now: float) -> bool:
+    """Whether the last attempt was the last that the row is allowed, so that its result is the row's."""
+    was_counted = bool(item.past) and item.past[-1].is_counted
+    return was_counted and next_attempt(item.row.request, item.past, policy, now=now, chance=0.0) is None
+
+
 def verdict(
     item: Item, tried: Tried, result: SessionResult, cut: Cut | None, policy: RetryPolicy, *, now: float, chance: float
-) -> Finished | Again:
+) -> Final | Again:
     """What becomes of the row after this attempt, which is not yet among its `past`."""
     error = result.error
     if error is not None and cut is not None and error.category is Category.CANCELLED:
         if cut == "memory" and item.put_backs >= MOST_PUT_BACKS:
-            return _finished(item, tried, result.as_error(_out_of_memory(error)))
+            return _final(item, tried, result.as_error(_out_of_memory(error)))
         return Again(is_counted=False)
-    if is_the_accounts(error, item.row.request):
+    if is_the_accounts(error, item.row.request) or is_the_machines(error):
         return Again(is_counted=False)
     follows = next_attempt(item.row.request, [*item.past, tried], policy, now=now, chance=chance)
-    return _finished(item, tried, result) if follows is None else Again(follows.delay, tried.is_counted)
+    return _final(item, tried, result) if follows is None else Again(follows.delay, tried.is_counted)
 
 
-def _finished(item: Item, last: Tried, result: SessionResult) -> Finished:
+def _final(item: Item, last: Tried, result: SessionResult) -> Final:
     attempt = last.attempt.model_copy(update={"error": result.error})
-    return Finished(combined(result, [*(one.attempt for one in item.past), attempt]))
+    return Final(combined(result, [*(one.attempt for one in item.past), attempt]))
 
 
 def _out_of_memory(error: SessionError) -> SessionError:

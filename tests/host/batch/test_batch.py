@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from agentcell import Host
-from agentcell.batch.batch import run_batch
+from agentcell.batch.batch import Batch
 from agentcell.batch.caps import Caps, MaxFailures
 from agentcell.batch.directory import RunDirectory
 from agentcell.batch.ending import BatchEnd
@@ -77,7 +77,7 @@ class Room:
         with RunDirectory.open(self.run_dir, {}) as run, anyio.fail_after(BOUND_SECONDS):
             tally = Tally(0.0, total=len(rows))
             async with Host(max_sessions=width, worker_command=self.command) as host:
-                return await run_batch(
+                batch = Batch(
                     Rows(list(read_rows(BytesIO(text)))),
                     host,
                     run,
@@ -89,6 +89,7 @@ class Room:
                     free_mb=free_mb,
                     chance=lambda: 0.0,
                 )
+                return await batch.run()
 
     def results(self) -> dict[str, dict[str, Any]]:
         lines = [orjson.loads(line) for line in (self.run_dir / "results.jsonl").read_bytes().splitlines()]

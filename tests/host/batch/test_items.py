@@ -6,7 +6,7 @@ import pytest
 
 from agentcell.attempts import Tried
 from agentcell.batch.history import ItemHistory
-from agentcell.batch.items import MOST_PUT_BACKS, Again, Cut, Finished, Item, Plan, plan, verdict
+from agentcell.batch.items import MOST_PUT_BACKS, Again, Cut, Final, Item, Plan, plan, verdict
 from agentcell.batch.rows import Row
 from agentcell.limits import Limits
 from agentcell.retry import RetryPolicy
@@ -23,7 +23,7 @@ def item(**known: Any) -> Item:
     return Item(Row(1, 0, "a", ONE, request, Limits()), **known)
 
 
-def becomes(category: Category | None, cut: Cut | None = None, *, attempts: int = 3, **known: Any) -> Finished | Again:
+def becomes(category: Category | None, cut: Cut | None = None, *, attempts: int = 3, **known: Any) -> Final | Again:
     error = None if category is None else session_error(category, "no")
     result = SessionResult(status="complete", response="x", session_name="a") if error is None else failed(error)
     tried = Tried.of(result, 1, "fresh")
@@ -78,7 +78,7 @@ def test_what_goes_again(category: Category, cut: Cut | None, expected: Again) -
 )
 def test_what_is_finished(category: Category | None, cut: Cut | None, attempts: int) -> None:
     end = becomes(category, cut, attempts=attempts)
-    assert isinstance(end, Finished)
+    assert isinstance(end, Final)
     assert (end.result.error and end.result.error.category) == category
     assert len(end.result.attempts) == 1
 
@@ -86,7 +86,7 @@ def test_what_is_finished(category: Category | None, cut: Cut | None, attempts: 
 def test_a_row_that_takes_all_memory_itself_fails_for_it_in_the_end() -> None:
     assert becomes(Category.CANCELLED, "memory", put_backs=MOST_PUT_BACKS - 1) == Again(is_counted=False)
     end = becomes(Category.CANCELLED, "memory", put_backs=MOST_PUT_BACKS)
-    assert isinstance(end, Finished)
+    assert isinstance(end, Final)
     assert end.result.error is not None
     assert end.result.error.category is Category.MEMORY_LIMIT
     assert [attempt.error for attempt in end.result.attempts] == [end.result.error]
