@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from agentcell.writing import write_all
 from agentcell_protocol.result import Notice
 
 MOST_BYTES = 16 * 1024 * 1024
@@ -65,7 +66,7 @@ class Log:
         if is_cut:
             data = data[: max(0, self._room)] + f"\n[cut: {self._most} bytes are kept]\n".encode()
         try:
-            _write_all(self._fd, data)
+            write_all(self._fd, data)
         except OSError as problem:
             self._give_up(problem)
         self._room -= len(data)
@@ -81,9 +82,3 @@ class Log:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]

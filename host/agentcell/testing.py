@@ -43,6 +43,7 @@ from types import FrameType
 from typing import Any
 from uuid import uuid4
 
+from agentcell.writing import write_all
 from agentcell_protocol.codec import encode
 from agentcell_protocol.credentials import CONFIG_DIRECTORY
 from agentcell_protocol.errors import Category, RequestError, SessionError, session_error
@@ -89,7 +90,7 @@ def main() -> int:
         steps = _steps(request)
     except RequestError as mistake:
         result = refused(mistake, message)
-        _write(STDOUT, encode(result.to_message(hosted=False)))
+        write_all(STDOUT, encode(result.to_message(hosted=False)))
         return exit_code(result.error)
     worker = _StandIn(request)
     try:
@@ -141,7 +142,7 @@ class _StandIn:
 
     def _event(self, event: dict[str, Any]) -> None:
         if is_wanted(event["type"], self._request.events):
-            _write(STDOUT, encode(event))
+            write_all(STDOUT, encode(event))
 
     def _keep(self) -> None:
         """Add to the session's conversation, if the host has made it a place; what is resumed must be there."""
@@ -166,13 +167,13 @@ class _StandIn:
         self._event({"type": "tool_result", "id": tool_id, "is_error": False, "bytes": 0})
 
     def _emit(self, message: Mapping[str, Any]) -> None:
-        _write(STDOUT, encode(message))
+        write_all(STDOUT, encode(message))
 
     def _stdout(self, text: str) -> None:
-        _write(STDOUT, text.encode(errors="surrogateescape"))
+        write_all(STDOUT, text.encode(errors="surrogateescape"))
 
     def _stderr(self, text: str) -> None:
-        _write(STDERR, text.encode(errors="surrogateescape"))
+        write_all(STDERR, text.encode(errors="surrogateescape"))
 
     def _wait(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -236,7 +237,7 @@ class _StandIn:
         line = encode(message)
         if self._request.result_file is not None:
             Path(self._request.result_file).write_bytes(line)
-        _write(STDOUT, line)
+        write_all(STDOUT, line)
 
 
 def _steps(request: SessionRequest) -> Sequence[Step]:
@@ -274,12 +275,6 @@ def _cancel(number: int, _frame: FrameType | None) -> None:
     signal.signal(number, signal.SIG_IGN)
     name = signal.Signals(number).name
     raise _Ended(session_error(Category.CANCELLED, f"the session was cancelled by {name}", signal=name))
-
-
-def _write(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
 
 
 if __name__ == "__main__":

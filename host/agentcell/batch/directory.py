@@ -10,7 +10,7 @@ DIR/cells/SLUG/transcript/    the row's conversations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -25,7 +25,7 @@ from agentcell.batch.lines import Lines
 from agentcell.batch.lock import LOCK, locked
 from agentcell.batch.recovery import Recovery, recover
 from agentcell.batch.repair import Repair, put_whole, read_whole
-from agentcell.batch.results import Finished, Results, note
+from agentcell.batch.results import Entry, Results, note
 from agentcell.errors import RunDirectoryError
 from agentcell.transcripts import PRIVATE_DIRECTORY
 from agentcell_protocol.version import PROTOCOL, __version__
@@ -35,10 +35,8 @@ FORMAT = 1
 
 RUN, JOURNAL, RESULTS, CELLS, TRANSCRIPT = "run.json", "journal.jsonl", "results.jsonl", "cells", "transcript"
 
-UNFINISHED = frozenset({LOCK, f".{RUN}.new"})
+UNFINISHED = frozenset({LOCK, JOURNAL, RESULTS, f".{RUN}.new"})
 """What may be there of a run directory whose host died while it made it."""
-
-Config = Mapping[str, Any] | Callable[[History], Mapping[str, Any]]
 
 OTHER_DIRECTORY = "name another directory, or one that does not exist yet"
 
@@ -46,11 +44,9 @@ OTHER_DIRECTORY = "name another directory, or one that does not exist yet"
 class RunDirectory:
     """A run directory that is this process's. `repairs` and `recovery` say what was done to go on with it."""
 
-    def __init__(
-        self, path: Path, description: Mapping[str, Any], lines: Lines, results: Results, history: History
-    ) -> None:
+    def __init__(self, path: Path, requests: str, lines: Lines, results: Results, history: History) -> None:
         self.path = path
-        self.description = description
+        self.requests = requests
         self.journal = lines
         self.results = results
         self.history = history
@@ -58,27 +54,32 @@ class RunDirectory:
 
     @classmethod
     @contextmanager
-    def open(cls, path: Path, config: Config, *, requests: str = "-") -> Iterator[Self]:
+    def open(cls, path: Path, config: Mapping[str, Any] | None = None, *, requests: str = "-") -> Iterator[Self]:
         """The run directory at `path`, made if need be, repaired if need be, and nobody else's meanwhile. Blocks.
 
-        `requests` is where the rows come from and `config` how they are run; both are written down. A `config` that
-        depends on what became of the rows until now is a function of that, and may raise: then nothing is written.
-        Raises BusyError while another batch has it, RunDirectoryError when it is none that can be gone on with, and
-        OSError.
+        `requests` is where the rows come from. With a `config` it is begun at once; whoever needs the history for that
+        begins it later. Raises BusyError while another batch has it, RunDirectoryError when it is none that can be gone
+        on with, and OSError.
         """
         _make(path)
         with ExitStack() as held:
             held.enter_context(locked(path))
-            given = config if isinstance(config, Mapping) else {}
-            description = _described(path, given, requests)
+            if is_run_directory(path):
+                read_description(path)
             results = held.enter_context(Results.open(path / RESULTS))
             history = History(results.index)
             lines = held.enter_context(Lines.open(path / JOURNAL, lambda _, message: history.apply(message)))
-            run = cls(path, description, lines, results, history)
-            given = config if isinstance(config, Mapping) else config(history)
-            run.record(journal.opened(time.time(), host_pid=os.getpid(), boot_id=boot_id(), config=given))
-            run.recovery = recover(run)
+            run = cls(path, requests, lines, results, history)
+            if config is not None:
+                run.begin(config)
             yield run
+
+    def begin(self, config: Mapping[str, Any]) -> None:
+        """Begin, or go on: `config`, how the rows are run, is written down, and no attempt is left open. Blocks."""
+        if not is_run_directory(self.path):
+            _describe(self.path, config, self.requests)
+        self.record(journal.opened(time.time(), host_pid=os.getpid(), boot_id=boot_id(), config=config))
+        self.recovery = recover(self)
 
     @property
     def repairs(self) -> list[Repair]:
@@ -114,6 +115,11 @@ class RunDirectory:
         return cell
 
 
+def is_run_directory(path: Path) -> bool:
+    """Whether there is one, of whatever format. Blocks."""
+    return os.path.exists(path / RUN)  # noqa: PTH110 - that of a Path raises where this says no
+
+
 def read_description(path: Path) -> dict[str, Any]:
     """What `run.json` says. Raises RunDirectoryError when `path` is no run directory, or a newer one. Blocks."""
     try:
@@ -131,9 +137,22 @@ def read_description(path: Path) -> dict[str, Any]:
     return dict(description)
 
 
+def known_history(path: Path) -> History | None:
+    """The history of the run directory, None where there is none yet; nothing is changed. Blocks.
+
+    Raises RunDirectoryError when it could be none.
+    """
+    if is_run_directory(path):
+        read_description(path)
+        return read_history(path)
+    if os.path.lexists(path):
+        _refuse_others(path)
+    return None
+
+
 def read_history(path: Path) -> History:
     """The history of a run directory that may be somebody else's; nothing in it is changed. Blocks."""
-    finished: dict[str, Finished] = {}
+    finished: dict[str, Entry] = {}
     for offset, message in read_whole(path / RESULTS):
         note(finished, offset, message)
     return fold((message for _, message in read_whole(path / JOURNAL)), finished)
@@ -144,24 +163,32 @@ def _make(path: Path) -> None:
     try:
         path.mkdir(mode=PRIVATE_DIRECTORY, parents=True)
     except FileExistsError:
-        if not path.is_dir():
-            raise RunDirectoryError(path, "it is a file", OTHER_DIRECTORY) from None
+        _refuse_others(path)
+    except OSError as refused:
+        raise RunDirectoryError(path, f"it cannot be made ({refused.strerror})", OTHER_DIRECTORY) from None
+
+
+def _refuse_others(path: Path) -> None:
+    """Raise RunDirectoryError unless it is a run directory, or can become one."""
+    try:
         names = {entry.name for entry in path.iterdir()}
-        if RUN not in names and not names <= UNFINISHED:
-            reason = f"it has files in it and no {RUN}, so it is no run directory"
-            raise RunDirectoryError(path, reason, OTHER_DIRECTORY) from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise RunDirectoryError(path, "it is no directory", "name another one") from None
+    except OSError as refused:
+        raise RunDirectoryError(path, f"it cannot be read ({refused.strerror})", OTHER_DIRECTORY) from None
+    if RUN not in names and not names <= UNFINISHED:
+        reason = f"it has files in it and no {RUN}, so it is no run directory"
+        raise RunDirectoryError(path, reason, OTHER_DIRECTORY)
 
 
-def _described(path: Path, config: Mapping[str, Any], requests: str) -> dict[str, Any]:
-    """What run.json says; written, if it is not there."""
-    if not (path / RUN).exists():
-        description = {
-            "format": FORMAT,
-            "agentcell": __version__,
-            "protocol": PROTOCOL,
-            "created": time.time(),
-            "requests": requests,
-            "config": dict(config),
-        }
-        put_whole(path / RUN, iter([orjson.dumps(description, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)]))
-    return read_description(path)
+def _describe(path: Path, config: Mapping[str, Any], requests: str) -> None:
+    """Write run.json."""
+    description = {
+        "format": FORMAT,
+        "agentcell": __version__,
+        "protocol": PROTOCOL,
+        "created": time.time(),
+        "requests": requests,
+        "config": dict(config),
+    }
+    put_whole(path / RUN, iter([orjson.dumps(description, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)]))

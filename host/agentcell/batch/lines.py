@@ -13,6 +13,7 @@ import anyio.to_thread
 
 from agentcell.batch.repair import Accept, Repair, put_whole, repaired, sync_directory
 from agentcell.transcripts import PRIVATE_FILE
+from agentcell.writing import write_all
 from agentcell_protocol.codec import encode
 
 
@@ -97,7 +98,7 @@ class Lines:
             if self._is_torn:
                 self._take_back()
             try:
-                _write_all(self._fd, b"".join(lines))
+                write_all(self._fd, b"".join(lines))
                 os.fsync(self._fd)
             except OSError:
                 self._is_torn = True
@@ -119,9 +120,3 @@ class Lines:
 
 def _open(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE_FILE)
-
-
-def _write_all(fd: int, content: bytes) -> None:
-    view = memoryview(content)
-    while view:
-        view = view[os.write(fd, view) :]

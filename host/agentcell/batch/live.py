@@ -45,9 +45,14 @@ class LiveView:
         self._height = len(lines)
         return picture
 
+    def clear(self) -> str:
+        """Removes it."""
+        gone, self._height = self._back() + "\x1b[J", 0
+        return gone
+
     def end(self) -> str:
         """Removes it."""
-        return self._back() + "\x1b[J"
+        return self.clear()
 
     def _back(self) -> str:
         """To where the picture begins."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import orjson
 import psutil
 
+from agentcell.batch.values import amount
 from agentcell.errors import BusyError, RunDirectoryError
 from agentcell.transcripts import PRIVATE_FILE
 from agentcell_protocol.cell import is_alive, process_at
@@ -20,6 +21,9 @@ LOCK = "lock"
 
 START_SECONDS = 1.0
 """By which two looks at one process may differ in when it started, where the clock was set in between."""
+
+PIDS = 2**31
+"""No process has such a number."""
 
 LOOKS, LOOK_SECONDS = 4, 0.01
 """How often it is tried again, and after how long: who only looks has the lock for some microseconds."""
@@ -51,9 +55,22 @@ class Holder:
 def holder(directory: Path) -> Holder | None:
     """Who has the run directory, or died with it; None when nobody has it. The lock is not touched."""
     try:
-        return Holder(**orjson.loads((directory / LOCK).read_bytes()))
-    except (OSError, TypeError, orjson.JSONDecodeError):
+        said = orjson.loads((directory / LOCK).read_bytes())
+    except (OSError, orjson.JSONDecodeError):
         return None
+    match said:
+        case {"pid": int(pid), "since": since, "started": started, "host": str(host)} if 0 < pid < PIDS:
+            times = amount(since), amount(started)
+            return None if None in times else Holder(pid, times[0] or 0.0, times[1] or 0.0, host)
+    return None
+
+
+def was_left(directory: Path) -> bool:
+    """Whether who had it last has not given it back, and so has died. Raises OSError."""
+    try:
+        return (directory / LOCK).stat().st_size > 0
+    except FileNotFoundError:
+        return True
 
 
 def in_force(directory: Path) -> bool:
@@ -74,9 +91,10 @@ def in_force(directory: Path) -> bool:
 @contextmanager
 def locked(directory: Path) -> Iterator[Holder]:
     """Within, the run directory is this process's. Raises BusyError while it is another's, and RunDirectoryError."""
-    fd = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+    fd = _open(directory)
     try:
         _take(fd, directory)
+        _refuse_copy(directory)
         mine = Holder(os.getpid(), time.time(), psutil.Process().create_time(), socket.gethostname())
         os.ftruncate(fd, 0)
         os.pwrite(fd, orjson.dumps(asdict(mine), option=orjson.OPT_APPEND_NEWLINE), 0)
@@ -86,6 +104,22 @@ def locked(directory: Path) -> Iterator[Holder]:
             os.ftruncate(fd, 0)  # whoever is killed leaves it as it is
     finally:
         os.close(fd)
+
+
+def _open(directory: Path) -> int:
+    try:
+        return os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
+    except OSError as refused:
+        reason = f"it cannot be written to ({refused.strerror})"
+        raise RunDirectoryError(directory, reason, "make it writable, or name another directory") from None
+
+
+def _refuse_copy(directory: Path) -> None:
+    """Raise RunDirectoryError when who has the lock, by what it says, lives: then it has another one."""
+    other = holder(directory)
+    if other is not None and other.pid != os.getpid() and other.is_here:
+        reason = f"it is a copy of one that process {other.pid} runs at this moment"
+        raise RunDirectoryError(directory, reason, "wait for that batch, or name another directory")
 
 
 def _take(fd: int, directory: Path) -> None:

@@ -1,21 +1,18 @@
 """The rows of a batch: one request a line, with limits beside its members, read one at a time."""
 
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
-import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from agentcell.batch.identity import default_name, digest
+from agentcell.batch.intake import Taken, merged, take_at, take_in
 from agentcell.limits import Limits
 from agentcell_protocol.errors import RequestError
-from agentcell_protocol.framing import LINE_LIMIT, Overlong
-from agentcell_protocol.intake import decode_request
 from agentcell_protocol.members import Name
 from agentcell_protocol.request import SessionRequest, parse_request
 from agentcell_protocol.result import NAMING, SessionResult, names_in, refused
@@ -25,13 +22,13 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 ONE_EACH = ("id", "session_id", "resume", "result_file")
 """Members that no two rows may share, and so no default can give."""
 
-WRITING_TOOLS = frozenset({"Bash", "Edit", "MultiEdit", "NotebookEdit", "Write"})
-"""The CLI's own tools that change files; one of an MCP server may, too."""
+IsKnown = Callable[[str, str], bool]
+"""Gets the id and the digest of a row; says whether it need not be looked at any further."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A request of a batch. `number` is its line's, from 1; `offset` where that begins, in bytes."""
+    """A request of a batch. `number` is its line's, from 1; `offset` where that begins, in bytes; `checksum` of it."""
 
     number: int
     offset: int
@@ -39,11 +36,12 @@ class Row:
     digest: str
     request: SessionRequest
     limits: Limits
+    checksum: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class KnownRow:
-    """A line that is the row `is_known` knows, and was not looked at any further."""
+    """A row that is known, and was not looked at any further."""
 
     number: int
     offset: int
@@ -70,12 +68,6 @@ class Problem:
         return refused(self.error, {**self.names, "id": self.id})
 
 
-class _Line(NamedTuple):
-    number: int
-    offset: int
-    content: bytes | Overlong
-
-
 def read_rows(
     source: BinaryIO, *, defaults: Mapping[str, Any] = NOTHING, base: Path | None = None
 ) -> Iterator[Row | Problem]:
@@ -86,50 +78,40 @@ def read_rows(
 
 
 def read_lines(
-    source: BinaryIO,
-    is_known: Callable[[str, str], bool],
-    *,
-    defaults: Mapping[str, Any] = NOTHING,
-    base: Path | None = None,
+    source: BinaryIO, is_known: IsKnown, *, defaults: Mapping[str, Any] = NOTHING, base: Path | None = None
 ) -> Iterator[Row | KnownRow | Problem]:
     """The rows of a file or stream from its beginning, each as soon as its line is there. Blocks.
 
-    `is_known` gets id and digest of each: to check a request takes many times what it takes to know it again.
-
-    `defaults` (see `checked_defaults`) fill the members a row leaves out, `limits` member by member. Relative paths are
-    taken from `base` (the cwd). Lines that are blank, or belong to an indented object whose first line is a problem
-    already, are passed over.
+    To check a request takes many times what it takes to know it again. `defaults` (see `checked_defaults`) fill the
+    members a row leaves out. Relative paths are taken from `base` (the cwd).
     """
     seen: dict[str, int] = {}
-    is_inside = False
-    for line in _lines(source):
-        found = _decoded(line.content)
-        if isinstance(found, RequestError):
-            if is_inside and _is_indented(line.content):
-                continue
-            is_inside = _begins_object(line.content)
-            yield _unlike(Problem(line.number, line.offset, f"line-{line.number}", found), seen)
+    for line in take_in(source):
+        if isinstance(line.members, RequestError):
+            found: Row | KnownRow | Problem = _nothing(line, line.members)
         else:
-            is_inside = False
-            members = _merged(found, defaults)
+            members = merged(line.members, defaults)
             content = digest(members)
-            yield _unlike(_known(line, members, content, is_known) or _read(line, members, content, base), seen)
+            found = _known(line, members, content, is_known) or _read(line, members, content, base)
+        yield _unlike(found, seen)
 
 
 def row_at(
-    source: BinaryIO, offset: int, number: int, *, defaults: Mapping[str, Any] = NOTHING, base: Path | None = None
-) -> Row | Problem:
-    """The row whose line begins at `offset`, read again; whether it has changed, its digest says. Blocks."""
-    source.seek(offset)
-    line = next(_lines(source), None)
-    if line is None:
-        error = RequestError(None, f"line {number} is gone", "leave the file alone while it is run")
-        return Problem(number, offset, f"line-{number}", error)
-    line = line._replace(number=number, offset=offset)
-    found = _decoded(line.content)
-    if isinstance(found, RequestError):
-        return Problem(number, offset, f"line-{number}", found)
-    members = _merged(found, defaults)
+    source: BinaryIO,
+    offset: int,
+    number: int,
+    checksum: int,
+    *,
+    defaults: Mapping[str, Any] = NOTHING,
+    base: Path | None = None,
+) -> Row | Problem | None:
+    """The row whose line begins at `offset`, read again; None when the line is another now. Blocks."""
+    line = take_at(source, offset, number)
+    if line is None or line.checksum != checksum:
+        return None
+    if isinstance(line.members, RequestError):
+        return _nothing(line, line.members)
+    members = merged(line.members, defaults)
     return _read(line, members, digest(members), base)
 
 
@@ -144,99 +126,24 @@ def checked_defaults(members: Mapping[str, Any], *, base: Path | None = None) ->
     return MappingProxyType(dict(members))
 
 
-def may_write(row: Row) -> bool:
-    """Whether the session may change files, as far as the request says."""
-    if row.request.permission_mode == "plan":
-        return False
-    tools = row.request.tools
-    return tools is None or any(tool in WRITING_TOOLS or tool.startswith("mcp__") for tool in tools)
+def _nothing(line: Taken, error: RequestError) -> Problem:
+    return Problem(line.number, line.offset, f"line-{line.number}", error)
 
 
-def write_conflicts(rows: Iterable[Row | KnownRow | Problem]) -> dict[str, int]:
-    """The project directories in which more than one row may write, and how many may."""
-    writers = Counter(row.request.project_dir for row in rows if isinstance(row, Row) and may_write(row))
-    return {project: count for project, count in writers.items() if count > 1}
-
-
-def _lines(source: BinaryIO) -> Iterator[_Line]:
-    """The lines that are not blank; of one that is too long only where it is."""
-    number = offset = 0
-    while chunk := source.readline(LINE_LIMIT + len(b"\r\n")):
-        number += 1
-        size = len(chunk)
-        content = chunk.removesuffix(b"\n").removesuffix(b"\r")
-        if len(content) > LINE_LIMIT:
-            size += 0 if chunk.endswith(b"\n") else _pass_over(source)
-            yield _Line(number, offset, Overlong(LINE_LIMIT))
-        elif content and not content.isspace():
-            yield _Line(number, offset, content)
-        offset += size
-
-
-def _pass_over(source: BinaryIO) -> int:
-    """How many bytes were left of the line."""
-    size = 0
-    while chunk := source.readline(LINE_LIMIT):
-        size += len(chunk)
-        if chunk.endswith(b"\n"):
-            break
-    return size
-
-
-def _decoded(content: bytes | Overlong) -> dict[str, Any] | RequestError:
-    try:
-        if isinstance(content, bytes) and isinstance(message := orjson.loads(content), dict):
-            return message
-    except orjson.JSONDecodeError:
-        pass
-    return _decoded_or_told(content)
-
-
-def _decoded_or_told(content: bytes | Overlong) -> dict[str, Any] | RequestError:
-    """As `_decoded`, for what is no plain line: one that begins with a BOM, or one that is wrong."""
-    try:
-        if isinstance(content, bytes):
-            content.decode()
-        return decode_request(content)
-    except UnicodeDecodeError as invalid:
-        where = f"byte {invalid.start + 1} of the line is 0x{invalid.object[invalid.start]:02x}"
-        return RequestError(None, f"it is not UTF-8: {where}", "save the file as UTF-8")
-    except RequestError as refusal:
-        return refusal
-
-
-def _begins_object(content: bytes | Overlong) -> bool:
-    return isinstance(content, bytes) and content.lstrip(b"\xef\xbb\xbf \t").startswith(b"{")
-
-
-def _is_indented(content: bytes | Overlong) -> bool:
-    return isinstance(content, bytes) and content.startswith((b" ", b"\t", b"}", b"]"))
-
-
-def _merged(members: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    merged = {**defaults, **members}
-    own, common = members.get("limits"), defaults.get("limits")
-    if isinstance(own, dict) and isinstance(common, dict):
-        merged["limits"] = {**common, **own}
-    return merged
-
-
-def _read(line: _Line, members: dict[str, Any], content: str, base: Path | None) -> Row | Problem:
+def _read(line: Taken, members: dict[str, Any], content: str, base: Path | None) -> Row | Problem:
     try:
         limits = Limits.from_mapping(members.get("limits"))
         request = {name: value for name, value in members.items() if name != "limits"}
         if request.get("session_name") is None:
             request["session_name"] = default_name(content)
         parsed = parse_request(request, base=base)
-        return Row(line.number, line.offset, parsed.identity, content, parsed, limits)
+        return Row(line.number, line.offset, parsed.identity, content, parsed, limits, line.checksum)
     except RequestError as refusal:
         id_ = _own_id(members) or f"line-{line.number}"
         return Problem(line.number, line.offset, id_, refusal, content, names_in(members))
 
 
-def _known(
-    line: _Line, members: Mapping[str, Any], content: str, is_known: Callable[[str, str], bool]
-) -> KnownRow | None:
+def _known(line: Taken, members: Mapping[str, Any], content: str, is_known: IsKnown) -> KnownRow | None:
     id_ = members.get("id") or members.get("session_name") or default_name(content)
     if isinstance(id_, str) and is_known(id_, content):
         return KnownRow(line.number, line.offset, id_, content)

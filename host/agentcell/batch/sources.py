@@ -1,7 +1,8 @@
 """Where the rows of a batch come from: a file, of which only places are remembered, or a stream as it comes."""
 
+import errno
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import Semaphore, Thread
@@ -27,7 +28,10 @@ class Source(Protocol):
 
 
 class FileRows:
-    """Rows of a file at known places, each read again when its turn comes. For one use."""
+    """Rows of a file at known places (offset, number and checksum, in turn), each read again when its turn comes.
+
+    For one use. `name` is that of the file, for people.
+    """
 
     def __init__(
         self,
@@ -35,23 +39,30 @@ class FileRows:
         places: "array[int]",
         *,
         problems: list[Problem],
+        name: str = "the file",
         defaults: Mapping[str, Any] = NOTHING,
         base: Path | None = None,
     ) -> None:
         self._file = file
+        self._name = name
         self._places = iter(places)
         self._problems = iter(problems)
         self._defaults = defaults
         self._base = base
 
     async def next(self) -> Row | Problem | None:
-        """The next row that is to be run, after all lines that are none."""
+        """The next row that is to be run, after all lines that are none. Raises OSError where the file was changed."""
         if (problem := next(self._problems, None)) is not None:
             return problem
-        number = next(self._places, None)
-        if number is None:
+        offset = next(self._places, None)
+        if offset is None:
             return None
-        return row_at(self._file, next(self._places), number, defaults=self._defaults, base=self._base)
+        number, checksum = next(self._places), next(self._places)
+        row = row_at(self._file, offset, number, checksum, defaults=self._defaults, base=self._base)
+        if row is None:
+            changed = f"line {number} was changed while the rows were run; the same command again goes on with it"
+            raise OSError(errno.ESTALE, changed, self._name)
+        return row
 
 
 class StreamRows:
@@ -61,9 +72,15 @@ class StreamRows:
     """
 
     def __init__(
-        self, descriptor: int = STDIN, *, defaults: Mapping[str, Any] = NOTHING, base: Path | None = None
+        self,
+        descriptor: int = STDIN,
+        *,
+        name: str = "stdin",
+        defaults: Mapping[str, Any] = NOTHING,
+        base: Path | None = None,
     ) -> None:
         self._descriptor = descriptor
+        self._name = name
         self._defaults = defaults
         self._base = base
         self._wanted = Semaphore(0)
@@ -84,26 +101,22 @@ class StreamRows:
         self._wanted.release()
         await self._arrived.wait()
         if self._failure is not None:
-            raise self._failure
+            raise OSError(self._failure.errno, self._failure.strerror, self._name)
         return self._row
 
     def _read(self, token: Any) -> None:
         """The thread: one row each time that one is wanted."""
-        with suppress(RuntimeError), os.fdopen(self._descriptor, "rb", closefd=False) as stream:  # the loop has ended
-            rows = read_rows(stream, defaults=self._defaults, base=self._base)
-            while not self._is_over:
-                self._wanted.acquire()
-                row, failure = _next(rows)
-                run_sync(self._take, row, failure, token=token)
+        with suppress(RuntimeError):  # the loop has ended
+            try:
+                with os.fdopen(self._descriptor, "rb", closefd=False) as stream:
+                    rows = read_rows(stream, defaults=self._defaults, base=self._base)
+                    while not self._is_over:
+                        self._wanted.acquire()
+                        run_sync(self._take, next(rows, None), None, token=token)
+            except OSError as failure:
+                run_sync(self._take, None, failure, token=token)
 
     def _take(self, row: Row | Problem | None, failure: OSError | None) -> None:
         self._row, self._failure = row, failure
         self._is_over = row is None
         self._arrived.set()
-
-
-def _next(rows: Iterator[Row | Problem]) -> tuple[Row | Problem | None, OSError | None]:
-    try:
-        return next(rows, None), None
-    except OSError as failure:
-        return None, failure

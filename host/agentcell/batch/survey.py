@@ -10,11 +10,15 @@ from typing import Any, BinaryIO
 
 from agentcell.batch.history import History, ItemHistory
 from agentcell.batch.items import TO_BE_RUN, Plan, plan
-from agentcell.batch.rows import NOTHING, KnownRow, Problem, Row, read_lines, write_conflicts
+from agentcell.batch.rows import NOTHING, KnownRow, Problem, Row, read_lines
+from agentcell.batch.writers import Writers
 from agentcell_protocol.errors import Category
 
 NAMELESS = re.compile(r"line-[0-9]+(?:-again)*")
 """The id of a line that is no row and says no id of its own."""
+
+PLACE = 3
+"""Numbers that say where a row is."""
 
 OnRow = Callable[[Row | KnownRow | Problem, Plan | None, ItemHistory | None], object]
 """Gets each line, what is done with it (None: it is no row), and what became of it until now."""
@@ -22,10 +26,10 @@ OnRow = Callable[[Row | KnownRow | Problem, Plan | None, ItemHistory | None], ob
 
 @dataclass(slots=True)
 class Survey:
-    """The lines of a file. Of those that are to be run only `places` are kept: number and offset, in turn.
+    """The lines of a file. Of those that are to be run only `places` are kept: offset, number and checksum, in turn.
 
     `finished` counts rows that keep their result, by status and category; `again` are the ids of those whose results
-    are to be dropped; `refused` are changed rows; `conflicts` are directories in which several rows may write.
+    are to be dropped; `refused` are changed rows; `writers` are the rows that are to be run and may write.
     """
 
     places: "array[int]" = field(default_factory=lambda: array("Q"))
@@ -34,8 +38,13 @@ class Survey:
     refused: list[Row | KnownRow] = field(default_factory=list)
     again: list[str] = field(default_factory=list)
     finished: Counter[tuple[str, str | None]] = field(default_factory=Counter)
-    conflicts: Mapping[str, int] = field(default_factory=dict)
+    writers: Writers = field(default_factory=Writers)
     total: int = 0
+
+    @property
+    def to_run(self) -> int:
+        """How many rows are to be run."""
+        return len(self.places) // PLACE
 
 
 def survey(
@@ -59,28 +68,24 @@ def survey(
             return False
         return not (retry_failed and result.status == "error")
 
-    def note() -> Iterator[Row | KnownRow | Problem]:
-        for line in read_lines(file, is_finished, defaults=defaults, base=base):
-            found.total += 1
-            if isinstance(line, KnownRow) and history is not None and on_row is None:
-                finished = history.finished[line.id]  # most lines of a batch that goes on, so it is done without more
-                found.plans["finished"] += 1
-                found.finished[finished.status, finished.category] += 1
-                continue
-            known = None if history is None else history.of(line.id)
-            what: Plan | None = None
-            if isinstance(line, Problem):
-                found.problems.append(line)
-            else:
-                what = plan(line.digest, known, retry_failed=retry_failed, rerun_changed=rerun_changed)
-                _note_row(found, line, what, known)
-            if NAMELESS.fullmatch(line.id):
-                nameless.add(line.id)
-            if on_row is not None:
-                on_row(line, what, known)
-            yield line
-
-    found.conflicts = write_conflicts(note())
+    for line in read_lines(file, is_finished, defaults=defaults, base=base):
+        found.total += 1
+        if isinstance(line, KnownRow) and history is not None and on_row is None:
+            finished = history.finished[line.id]  # most lines of a batch that goes on, so it is done without more
+            found.plans["finished"] += 1
+            found.finished[finished.status, finished.category] += 1
+            continue
+        known = None if history is None else history.of(line.id)
+        what: Plan | None = None
+        if isinstance(line, Problem):
+            found.problems.append(line)
+        else:
+            what = plan(line.digest, known, retry_failed=retry_failed, rerun_changed=rerun_changed)
+            _note_row(found, line, what, known)
+        if NAMELESS.fullmatch(line.id):
+            nameless.add(line.id)
+        if on_row is not None:
+            on_row(line, what, known)
     if retry_failed and history is not None:
         found.again += (id_ for id_ in _mended(history) if id_ not in nameless)
     return found
@@ -88,8 +93,9 @@ def survey(
 
 def _note_row(found: Survey, row: Row | KnownRow, what: Plan, known: ItemHistory | None) -> None:
     found.plans[what] += 1
-    if what in TO_BE_RUN:
-        found.places.extend((row.number, row.offset))
+    if what in TO_BE_RUN and isinstance(row, Row):
+        found.places.extend((row.offset, row.number, row.checksum))
+        found.writers.add(row)
     elif what == "refused":
         found.refused.append(row)
     if what in {"again", "changed"}:

@@ -41,6 +41,10 @@ class PlainView:
         self._shown_at, self._pause = snapshot.elapsed, paused
         return _plain(snapshot)
 
+    def clear(self) -> str:
+        """Nothing: lines stand below each other."""
+        return ""
+
     def end(self) -> str:
         """How far it has come, unless that was just said."""
         last = self._last
@@ -64,6 +68,10 @@ class JsonView:
         self._former = state
         return encode({"type": "progress", "at": round(time.time(), 3), **message}).decode()
 
+    def clear(self) -> str:
+        """Nothing: lines stand below each other."""
+        return ""
+
     def end(self) -> str:
         """Nothing: the last line had it all."""
         return ""
@@ -84,7 +92,7 @@ def view_for(progress: str, stream: TextIO | None, *, prints_results: bool = Fal
 
 def display_on(stream: TextIO | None, view: View | None) -> Display:
     """The view at work on a stream."""
-    if stream is None or view is None:
+    if stream is None:
         return Display(None, lambda _: None)
     return Display(view, writer(stream.fileno()), encoding=stream.encoding or "utf-8")
 

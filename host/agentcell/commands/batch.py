@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from agentcell.batch.settings import GRACE_SECONDS, MIN_FREE_MB, RETRIES
 from agentcell.commands.options import finite, mapping_file, pairs, seconds
 
 MOST_RETRIES = 1_000
@@ -18,7 +19,7 @@ MOST_RETRIES = 1_000
 @click.option(
     "--retries",
     type=click.IntRange(min=0, max=MOST_RETRIES),
-    default=2,
+    default=RETRIES,
     show_default=True,
     metavar="N",
     help="Further attempts at a row, where one may end better.",
@@ -43,18 +44,19 @@ MOST_RETRIES = 1_000
     "--min-free-mb",
     type=click.FloatRange(min=0),
     callback=finite,
-    default=1024.0,
+    default=MIN_FREE_MB,
     metavar="MB",
-    help="Memory that must be free to begin a row; under half of it the youngest makes room.  [default: 1024]",
+    help="Memory that must be free to begin a row; under half of it the youngest makes room.  "
+    f"[default: {MIN_FREE_MB:g}]",
 )
 @click.option("--wait-for-quota", is_flag=True, help="Wait for hours where the account's quota is used up.")
 @click.option(
     "--grace",
     type=click.FloatRange(min=0),
     callback=finite,
-    default=30.0,
+    default=GRACE_SECONDS,
     metavar="SECONDS",
-    help="For running sessions to finish after the first Ctrl-C.  [default: 30]",
+    help=f"For running sessions to finish after the first Ctrl-C.  [default: {GRACE_SECONDS:g}]",
 )
 @click.option("--env", multiple=True, callback=pairs, metavar="K=V", help="A variable for all sessions; repeat it.")
 @click.option("--pass-env", multiple=True, metavar="NAME", help="A variable to pass on as it is; repeat it.")

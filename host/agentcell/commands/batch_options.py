@@ -1,11 +1,12 @@
 """What `agentcell batch` was told, and what follows from it."""
 
 import os
+import stat
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 
@@ -14,6 +15,7 @@ from agentcell.batch.rows import checked_defaults
 from agentcell.batch.settings import Settings
 from agentcell.commands.moment import moment
 from agentcell.environment import cell_environment, with_cli_retries
+from agentcell.terminal import one_line
 from agentcell_protocol.errors import RequestError
 
 
@@ -44,10 +46,26 @@ class BatchOptions:
 
     @property
     def directory(self) -> Path:
-        """The run directory."""
-        if self.run_dir is not None:
-            return Path(self.run_dir)
-        return Path("stdin.run" if self.requests == "-" else self.requests).with_suffix(".run")
+        """The run directory. Raises click.UsageError where none is named."""
+        if self.run_dir is None:
+            return Path("stdin.run" if self.requests == "-" else self.requests).with_suffix(".run")
+        if not self.run_dir:
+            raise click.BadParameter("it is empty; name a directory, or leave it out", param_hint="--run-dir")
+        return Path(self.run_dir)
+
+    @property
+    def shown_directory(self) -> str:
+        """The same, for people."""
+        return one_line(str(self.directory))
+
+    @property
+    def shown_requests(self) -> str:
+        """Where the rows come from, for people."""
+        return "stdin" if self.requests == "-" else one_line(self.requests)
+
+    def is_stream(self, file: BinaryIO) -> bool:
+        """Whether the rows are taken as they come: from stdin, and from what cannot be read twice."""
+        return self.requests == "-" or not stat.S_ISREG(os.fstat(file.fileno()).st_mode)
 
 
 def batch_defaults(options: BatchOptions) -> Mapping[str, Any]:
@@ -74,6 +92,13 @@ def batch_settings(options: BatchOptions) -> Settings:
         min_free_mb=options.min_free_mb,
         grace_seconds=options.grace,
     )
+
+
+def refuse_share(options: BatchOptions, settings: Settings, file: BinaryIO) -> None:
+    """Raise click.UsageError for a share of the rows where their number is not known."""
+    most = settings.caps.max_failures
+    if most is not None and most.is_share and options.is_stream(file):
+        raise click.BadParameter("of a stream nobody knows the number of rows; give one", param_hint="--max-failures")
 
 
 def _max_failures(options: BatchOptions) -> MaxFailures | None:

@@ -1,16 +1,21 @@
-"""What a file of rows holds, as it is told before anything starts."""
+"""What is to be done with the rows: looked at, and told, before anything starts."""
 
+import time
 from collections.abc import Mapping
-from typing import Any, BinaryIO
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, NoReturn
 
 import click
 
-from agentcell.batch.directory import read_history
+from agentcell.batch.directory import known_history
 from agentcell.batch.history import History
 from agentcell.batch.rows import KnownRow, Problem, Row
-from agentcell.batch.survey import Survey, survey
+from agentcell.batch.sources import FileRows, Source, StreamRows
+from agentcell.batch.survey import OnRow, Survey, survey
+from agentcell.batch.tally import Tally
 from agentcell.commands.batch_options import BatchOptions
 from agentcell.commands.output import tell
+from agentcell.errors import RunDirectoryError
 from agentcell.terminal import one_line
 from agentcell_protocol.exitcodes import BAD_REQUEST
 
@@ -18,24 +23,76 @@ MOST_TOLD = 20
 """Lines of a file that are named for what is wrong with them: one mistake in a generator is in all of them."""
 
 
-def known_of(options: BatchOptions) -> History | None:
-    """What became of the rows until now, as far as there is anything; nothing is changed. Blocks."""
-    return read_history(options.directory) if options.directory.is_dir() else None
+@dataclass(frozen=True, slots=True)
+class RowPlan:
+    """The rows that are to be run, the count of all, and the ids of those whose results are to be dropped before."""
+
+    source: Source
+    tally: Tally
+    again: list[str] = field(default_factory=list)
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether nobody knows what is still to come."""
+        return self.tally.total is None
 
 
-def look_through(file: BinaryIO, defaults: Mapping[str, Any], options: BatchOptions, history: History | None) -> Survey:
-    """Read the file and decide about each row; a dry run prints what would be done with it. Blocks."""
+def plan_rows(file: BinaryIO, defaults: Mapping[str, Any], options: BatchOptions, history: History | None) -> RowPlan:
+    """Take rows as they come, or look at all of a file. Blocks. Exits, once it is told why, where nothing is to run."""
+    name = options.shown_requests
+    if options.is_stream(file):
+        return RowPlan(StreamRows(file.fileno(), name=name, defaults=defaults), Tally(time.time()))
+    found = _survey(file, defaults, options, history)
+    if not options.skip_invalid and (found.problems or found.refused):
+        _refuse(found, options)
+    if found.writers.most is not None:
+        tell(conflict(*found.writers.most))
+    tally = Tally(time.time(), total=found.total)
+    for (status, category), count in found.finished.items():
+        tally.finished_before(status, category, count)
+    rows = FileRows(file, found.places, problems=found.problems, name=name, defaults=defaults)
+    return RowPlan(rows, tally, found.again)
+
+
+def dry_run(file: BinaryIO, defaults: Mapping[str, Any], options: BatchOptions) -> int:
+    """Print what would be done with each row; the exit code. Blocks. Raises click.UsageError."""
+    try:
+        history = known_history(options.directory)
+    except RunDirectoryError as unusable:
+        raise click.UsageError(one_line(str(unusable))) from None
+    found = _survey(file, defaults, options, history, _print_row)
+    parts = [f"{count} {what}" for what, count in found.plans.items()]
+    if found.problems:
+        parts.append(f"{len(found.problems)} invalid")
+    tell(f"{found.total} rows, {found.to_run} would run: {', '.join(parts) or 'there are none'}")
+    is_refused = not options.skip_invalid and (found.problems or found.refused)
+    return BAD_REQUEST if is_refused else 0
+
+
+def conflict(directory: str, count: int | None = None) -> str:
+    """The warning about rows that may get into each other's way; `count` is how many there are, where it is known."""
+    rows = "rows" if count is None else f"{count} rows"
+    return f"warning: {rows} may write to {one_line(directory)} at the same time; give each a copy of its own"
+
+
+def _survey(
+    file: BinaryIO,
+    defaults: Mapping[str, Any],
+    options: BatchOptions,
+    history: History | None,
+    on_row: OnRow | None = None,
+) -> Survey:
     return survey(
         file,
         history,
         defaults=defaults,
         retry_failed=options.retry_failed,
         rerun_changed=options.rerun_changed,
-        on_row=_print_plan if options.dry_run else None,
+        on_row=on_row,
     )
 
 
-def _print_plan(line: Row | KnownRow | Problem, what: str | None, known: Any) -> None:
+def _print_row(line: Row | KnownRow | Problem, what: str | None, known: Any) -> None:
     id_ = one_line(line.id)
     if isinstance(line, Problem):
         text = f"invalid   {id_}: line {line.number}: {one_line(str(line.error))}"
@@ -46,18 +103,7 @@ def _print_plan(line: Row | KnownRow | Problem, what: str | None, known: Any) ->
     click.echo(text)
 
 
-def summarise(found: Survey, options: BatchOptions) -> int:
-    """The end of a dry run."""
-    to_run = len(found.places) // 2
-    parts = [f"{count} {what}" for what, count in found.plans.items()]
-    if found.problems:
-        parts.append(f"{len(found.problems)} invalid")
-    tell(f"{found.total} rows, {to_run} would run: {', '.join(parts) or 'there are none'}")
-    is_refused = not options.skip_invalid and (found.problems or found.refused)
-    return BAD_REQUEST if is_refused else 0
-
-
-def refuse(found: Survey, options: BatchOptions) -> int:
+def _refuse(found: Survey, options: BatchOptions) -> NoReturn:
     """Name what is wrong with the file; nothing was started."""
     lines = [(one.number, f"line {one.number}: {one.error}") for one in found.problems]
     lines += [(row.number, f"line {row.number}: {row.id} was changed since it was run") for row in found.refused]
@@ -66,14 +112,9 @@ def refuse(found: Survey, options: BatchOptions) -> int:
     if (more := len(lines) - MOST_TOLD) > 0:
         tell(f"and {more} more")
     if found.problems:
-        tell(f"error: {options.requests}: nothing was run; mend these lines, or run the others with --skip-invalid")
+        tell(
+            f"error: {options.shown_requests}: nothing was run; mend these lines, or run the others with --skip-invalid"
+        )
     if found.refused:
-        tell(f"error: {options.directory}: nothing was run; --rerun-changed runs changed rows again")
-    return BAD_REQUEST
-
-
-def warn_of_conflicts(found: Survey) -> None:
-    """Name one directory in which rows may get into each other's way."""
-    if found.conflicts and found.places:
-        directory, count = max(found.conflicts.items(), key=lambda one: one[1])
-        tell(f"warning: {count} rows may write to {one_line(directory)} at the same time; give each a copy of its own")
+        tell(f"error: {options.shown_directory}: nothing was run; --rerun-changed runs changed rows again")
+    raise click.exceptions.Exit(BAD_REQUEST)

@@ -1,31 +1,30 @@
 """A batch from a command line: read its rows, run them, end them when the user says so, and say how it ended."""
 
-import os
-import stat
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import anyio
 import click
 
 from agentcell.batch.batch import run_batch
-from agentcell.batch.directory import RunDirectory
+from agentcell.batch.directory import RunDirectory, is_run_directory
 from agentcell.batch.display import Display
 from agentcell.batch.ending import BatchEnd
-from agentcell.batch.former import count_former
 from agentcell.batch.history import History
 from agentcell.batch.interruption import Interruption
+from agentcell.batch.phrases import nothing_to_do
 from agentcell.batch.reading import read_batch
 from agentcell.batch.settings import Settings
-from agentcell.batch.sources import STDIN, FileRows, Source, StreamRows
-from agentcell.batch.tally import Tally
+from agentcell.batch.sources import STDIN
 from agentcell.batch.views import display_on, view_for
-from agentcell.commands.batch_options import BatchOptions, batch_config, batch_defaults, batch_settings
-from agentcell.commands.batch_plan import known_of, look_through, refuse, summarise, warn_of_conflicts
+from agentcell.batch.writers import WatchedRows
+from agentcell.commands.batch_options import BatchOptions, batch_config, batch_defaults, batch_settings, refuse_share
+from agentcell.commands.batch_plan import RowPlan, conflict, dry_run, plan_rows
 from agentcell.commands.output import pour, silence_stdout, tell
 from agentcell.commands.overview import tell_end
 from agentcell.errors import RunDirectoryError
@@ -40,90 +39,52 @@ from agentcell_protocol.result import SessionResult
 def run_in_foreground(options: BatchOptions) -> int:
     """Run the batch that the options ask for; the exit code. Raises click.UsageError for the caller's mistakes."""
     defaults, settings = batch_defaults(options), batch_settings(options)
-    with _rows(options.requests) as file:
-        if options.requests == "-" or not _is_seekable(file):
-            return _run_stream(file, defaults, settings, options)
-        return _run_file(file, defaults, settings, options)
+    with _rows(options) as file:
+        if options.dry_run:
+            return dry_run(file, defaults, options)
+        refuse_share(options, settings, file)
+        return _run(partial(plan_rows, file, defaults, options), settings, options)
 
 
-def _run_file(file: BinaryIO, defaults: Mapping[str, Any], settings: Settings, options: BatchOptions) -> int:
-    if options.dry_run:
-        return summarise(look_through(file, defaults, options, known_of(options)), options)
-    tally, again = Tally(time.time()), list[str]()
-
-    def prepare(history: History | None) -> tuple[Source, dict[str, Any]]:
-        """Look at every row before anything starts."""
-        file.seek(0)
-        found = look_through(file, defaults, options, history)
-        if not options.skip_invalid and (found.problems or found.refused):
-            raise RefusedError(refuse(found, options))
-        tally.total = found.total
-        for (status, category), count in found.finished.items():
-            tally.finished_before(status, category, count)
-        again.extend(found.again)
-        warn_of_conflicts(found)
-        return FileRows(file, found.places, problems=found.problems, defaults=defaults), {"rows": found.total}
-
+def _run(look: Callable[[History | None], RowPlan], settings: Settings, options: BatchOptions) -> int:
+    """Run the rows that it takes a look to know, in the run directory, which is not made for rows that are refused."""
+    directory = options.directory
+    plan = None if is_run_directory(directory) else look(None)
     try:
-        return _run(prepare, tally, settings, options, again)
-    except RefusedError as refused:
-        return refused.exit_code
-
-
-def _run_stream(file: BinaryIO, defaults: Mapping[str, Any], settings: Settings, options: BatchOptions) -> int:
-    if options.dry_run:
-        return summarise(look_through(file, defaults, options, known_of(options)), options)
-    if settings.caps.max_failures is not None and settings.caps.max_failures.is_share:
-        raise click.BadParameter("of a stream nobody knows the number of rows; give one", param_hint="--max-failures")
-    source = StreamRows(file.fileno(), defaults=defaults)
-    return _run(lambda _: (source, {"rows": None}), Tally(time.time()), settings, options, [])
-
-
-class RefusedError(Exception):
-    """The rows are not as they must be, which has been told."""
-
-    def __init__(self, exit_code: int) -> None:
-        self.exit_code = exit_code
-        super().__init__(exit_code)
-
-
-def _run(
-    prepare: Callable[[History | None], tuple[Source, dict[str, Any]]],
-    tally: Tally,
-    settings: Settings,
-    options: BatchOptions,
-    again: list[str],
-) -> int:
-    """Run what the prepared source gives, in the run directory of the options."""
-    prepared = None if options.directory.is_dir() else prepare(None)  # which is not made for rows that are none
-    sources = [prepared[0]] if prepared else []
-
-    def config(history: History) -> Mapping[str, Any]:
-        source, known = prepare(history)
-        sources.append(source)
-        return {**known, **batch_config(options, settings)}
-
-    given = {**prepared[1], **batch_config(options, settings)} if prepared else config
-    try:
-        with RunDirectory.open(options.directory, given, requests=options.requests) as run:
-            for told in run.repairs:
-                tell(f"warning: {told}")
-            if tally.total is None or tally.finished < tally.total:
-                count_former(run, tally)
-            run.reopen(again)
-            with _display(options) as display:
-                begin = partial(run_batch, sources[-1], run=run, settings=settings, tally=tally, on_change=display.show)
-                on_result = _print if options.as_json else None
-                end = anyio.run(_run_signalled, partial(begin, on_result=on_result), options.jobs)
-                display.show(end.snapshot)
+        with RunDirectory.open(directory, requests=options.requests) as run:
+            for repair in run.repairs:
+                tell(f"warning: {repair}")
+            plan = plan or look(run.history)
+            run.begin({"rows": plan.tally.total, **batch_config(options, settings)})
+            if told := str(run.recovery):
+                tell(told)
+            end = _run_plan(plan, run, settings, options)
     except RunDirectoryError as unusable:
-        raise click.UsageError(str(unusable)) from None
+        raise click.UsageError(one_line(str(unusable))) from None
     except OutputError as lost:
         return _close_without_stdout(lost.cause, options)
     except OSError as failure:
-        tell(f"error: {failure.filename or options.directory}: {failure.strerror}; what is finished is kept")
+        where = options.shown_directory if failure.filename is None else one_line(str(failure.filename))
+        tell(f"error: {where}: {failure.strerror}; what is finished is kept")
         return ERROR
     return _close(end, options)
+
+
+def _run_plan(plan: RowPlan, run: RunDirectory, settings: Settings, options: BatchOptions) -> BatchEnd:
+    """Run its rows, and show it meanwhile."""
+    tally = plan.tally
+    tally.spending = run.history.spending.copy()  # of former runs
+    has_nothing_to_do = tally.finished == tally.total
+    run.reopen(plan.again)
+    with _display(options) as display:
+        rows = plan.source
+        if plan.is_stream:
+            rows = WatchedRows(rows, lambda directory: display.say(conflict(directory)), run.results.has)
+        on_result = _print if options.as_json else None
+        begin = partial(run_batch, rows, run=run, settings=settings, tally=tally, on_result=on_result)
+        end = anyio.run(_run_signalled, partial(begin, on_change=display.show), options.jobs)
+        display.show(end.snapshot)
+    return replace(end, reason=nothing_to_do(end.snapshot)) if has_nothing_to_do and end.reason is None else end
 
 
 async def _run_signalled(run: Callable[..., Awaitable[BatchEnd]], jobs: int | None) -> BatchEnd:
@@ -169,23 +130,19 @@ def _close_without_stdout(cause: OSError, options: BatchOptions) -> int:
     silence_stdout()
     tell(
         f"error: the results cannot be written to stdout ({cause.strerror}), so the batch has ended; "
-        f"what is finished is in {options.directory}, and the same command again goes on"
+        f"what is finished is in {options.shown_directory}, and the same command again goes on"
     )
     return ERROR
 
 
 @contextmanager
-def _rows(source: str) -> Iterator[BinaryIO]:
+def _rows(options: BatchOptions) -> Iterator[BinaryIO]:
     """The file or stream that the rows come from."""
+    source = STDIN if options.requests == "-" else options.requests
     try:
-        file = open(STDIN if source == "-" else source, "rb", closefd=source != "-")  # noqa: SIM115 - or a descriptor
+        file = open(source, "rb", closefd=source != STDIN)  # noqa: SIM115 - or a descriptor
     except OSError as unreadable:
-        reason = f"{source} cannot be read: {unreadable.strerror}; name a file, or '-' for stdin"
+        reason = f"{options.shown_requests} cannot be read: {unreadable.strerror}; name a file, or '-' for stdin"
         raise click.BadParameter(reason, param_hint="REQUESTS") from None
     with file:
         yield file
-
-
-def _is_seekable(file: BinaryIO) -> bool:
-    """Whether its rows can be read twice."""
-    return stat.S_ISREG(os.fstat(file.fileno()).st_mode)

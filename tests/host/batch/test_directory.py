@@ -4,6 +4,7 @@ import errno
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,14 @@ import orjson
 import pytest
 
 from agentcell.batch import journal
-from agentcell.batch.directory import FORMAT, RunDirectory, read_description, read_history
+from agentcell.batch.directory import (
+    FORMAT,
+    RunDirectory,
+    is_run_directory,
+    known_history,
+    read_description,
+    read_history,
+)
 from agentcell.batch.identity import slug
 from agentcell.batch.lock import holder, in_force, locked
 from agentcell.batch.repair import Repair
@@ -76,8 +84,8 @@ def test_it_is_made_for_its_user_alone(tmp_path: Path) -> None:
 
 def test_it_says_what_it_is_and_how_it_was_begun(tmp_path: Path) -> None:
     before = time.time()
-    with RunDirectory.open(tmp_path / "run", {"concurrency": 2}, requests="rows.jsonl") as run:
-        description = run.description
+    with RunDirectory.open(tmp_path / "run", {"concurrency": 2}, requests="rows.jsonl"):
+        description = read_description(tmp_path / "run")
     assert before <= description["created"] <= time.time()
     assert description == {
         "format": FORMAT,
@@ -88,10 +96,20 @@ def test_it_says_what_it_is_and_how_it_was_begun(tmp_path: Path) -> None:
         "config": {"concurrency": 2},
     }
     with RunDirectory.open(tmp_path / "run", {"concurrency": 9}) as run:
-        assert run.description == description
+        assert read_description(tmp_path / "run") == description
         assert run.history.opened is not None
         assert run.history.opened["config"] == {"concurrency": 9}
     assert events(tmp_path / "run") == ["opened", "opened"]
+
+
+def test_before_it_is_begun_nothing_says_that_it_was(tmp_path: Path) -> None:
+    with RunDirectory.open(tmp_path / "run", requests="rows.jsonl") as run:
+        assert (is_run_directory(run.path), known_history(run.path)) == (False, None)
+        run.begin({"rows": 2})
+        assert is_run_directory(run.path)
+    with RunDirectory.open(tmp_path / "run") as run:
+        assert run.history.closed is None
+    assert events(tmp_path / "run") == ["opened"]
 
 
 def test_what_an_attempt_has_lies_below_its_row(tmp_path: Path) -> None:
@@ -131,9 +149,56 @@ def test_what_is_no_run_directory_is_left_alone(tmp_path: Path, files: dict[str,
     assert written == files
 
 
+def test_nor_is_it_looked_into(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").touch()
+    for path in (tmp_path, tmp_path / "notes.txt"):
+        with pytest.raises(RunDirectoryError):
+            known_history(path)
+    assert known_history(tmp_path / "none") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("x" * 256, "it cannot be made (File name too long)"),
+        ("notes.txt/run", "it cannot be made (Not a directory)"),
+    ],
+)
+def test_what_cannot_be_made_is_named(tmp_path: Path, name: str, reason: str) -> None:
+    (tmp_path / "notes.txt").touch()
+    assert not is_run_directory(tmp_path / name)
+    with pytest.raises(RunDirectoryError) as refused, RunDirectory.open(tmp_path / name):
+        pass
+    assert (refused.value.path, refused.value.reason) == (tmp_path / name, reason)
+
+
+def test_what_cannot_be_written_to_is_named(tmp_path: Path) -> None:
+    (tmp_path / "lock").mkdir()
+    (tmp_path / "run.json").write_text('{"format": 1}')
+    with pytest.raises(RunDirectoryError) as refused, RunDirectory.open(tmp_path):
+        pass
+    assert refused.value.reason == "it cannot be written to (Is a directory)"
+
+
+def test_a_copy_of_one_that_is_run_at_this_moment_is_left_alone(
+    tmp_path: Path, elsewhere: "subprocess.Popen[str]"
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(tmp_path / "run", copy)
+    before = {file.name: file.read_bytes() for file in copy.iterdir()}
+    with pytest.raises(RunDirectoryError) as refused, RunDirectory.open(copy):
+        pass
+    assert refused.value.reason == f"it is a copy of one that process {elsewhere.pid} runs at this moment"
+    assert {file.name: file.read_bytes() for file in copy.iterdir()} == before
+    elsewhere.kill()
+    elsewhere.wait(WAIT_SECONDS)
+    with RunDirectory.open(copy, {}):
+        assert events(copy) == ["opened", "opened"]
+
+
 def test_a_file_is_none(tmp_path: Path) -> None:
     (tmp_path / "run").touch()
-    refused = pytest.raises(RunDirectoryError, match="/run: it is a file; name another directory")
+    refused = pytest.raises(RunDirectoryError, match="/run: it is no directory; name another one")
     with refused, RunDirectory.open(tmp_path / "run", {}):
         pass
 
@@ -220,10 +285,10 @@ def test_what_was_there_is_known_when_it_is_opened_again(tmp_path: Path) -> None
         run.results.add_now("a", "1:aa", 1, DONE)
     with RunDirectory.open(tmp_path, {}) as run:
         assert run.repairs == []
-        assert (list(run.history.ids()), list(run.history.pending())) == (["a", "b"], ["b"])
+        assert (list(run.history.finished), list(run.history.pending())) == (["a"], ["b"])
         finished = run.history.of("a")
     assert finished is not None
-    assert (finished.is_finished, finished.status, finished.open) == (True, "complete", None)
+    assert (finished.is_finished, finished.status) == (True, "complete")
 
 
 def test_torn_ends_are_moved_aside_before_anything_is_written(tmp_path: Path) -> None:
@@ -239,7 +304,7 @@ def test_torn_ends_are_moved_aside_before_anything_is_written(tmp_path: Path) ->
             Repair(tmp_path / "results.jsonl", tmp_path / "results.jsonl.torn-1", (2,)),
             Repair(tmp_path / "journal.jsonl", tmp_path / "journal.jsonl.torn-1", (2,)),
         ]
-        assert list(run.history.ids()) == ["a"]
+        assert [*run.history.finished, *run.history.pending()] == ["a"]
     assert events(tmp_path) == ["opened", "opened"]
 
 
@@ -268,7 +333,7 @@ def test_the_history_of_somebody_elses_can_be_read_and_nothing_changes(tmp_path:
         before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
         history = read_history(tmp_path)
         assert [attempt.marker for _, attempt in history.open_attempts()] == ["m", "m"]
-        assert (list(history.ids()), history.opened) == (["a", "b"], run.history.opened)
+        assert ([*history.finished, *history.pending()], history.opened) == (["a", "b"], run.history.opened)
         assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
@@ -290,7 +355,7 @@ def test_opening_parses_each_line_once_and_validates_none(tmp_path: Path, monkey
     monkeypatch.setattr(SessionResult, "model_validate", None)
     lines = sum(len((tmp_path / name).read_bytes().splitlines()) for name in ("results.jsonl", "journal.jsonl"))
     with RunDirectory.open(tmp_path, {}):
-        assert len(parsed) == lines + len(["run.json"])
+        assert len(parsed) == lines + len(["lock", "run.json"])
 
 
 def test_who_only_looks_keeps_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

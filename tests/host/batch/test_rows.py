@@ -7,17 +7,15 @@ from typing import Any
 
 import pytest
 
-from agentcell.batch import rows
+from agentcell.batch import intake
 from agentcell.batch.identity import digest
 from agentcell.batch.rows import (
     ONE_EACH,
     Problem,
     Row,
     checked_defaults,
-    may_write,
     read_rows,
     row_at,
-    write_conflicts,
 )
 from agentcell.limits import Limits
 from agentcell_protocol.errors import RequestError
@@ -154,7 +152,7 @@ def test_a_line_that_is_too_long_is_named_and_the_next_one_is_read(project: Path
 def test_the_limit_is_the_lines_whatever_its_end_is(
     project: Path, over: int, end: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows, "LINE_LIMIT", 200)
+    monkeypatch.setattr(intake, "LINE_LIMIT", 200)
     filler = 200 - len(line(id="a", starting_message="").rstrip()) + over
     found = read(line(id="a", starting_message="x" * filler).rstrip() + end + line(id="b") * bool(end), project)
     assert [one.id for one in found] == ["line-1" if over else "a", *(["b"] if end else [])]
@@ -248,39 +246,25 @@ def test_a_row_is_there_as_soon_as_its_line_is(project: Path) -> None:
     assert (next(found).id, pipe.asked) == ("b", 2)
 
 
-@pytest.mark.parametrize("broken", [line(id="../x"), b"rubbish\n", b"\xff\n"])
-def test_a_row_is_read_again_from_where_it_stands(project: Path, broken: bytes) -> None:
-    source = io.BytesIO(b"\n" + line(id="a") + broken + line(id="b"))
-    found = list(read_rows(source, base=project))
-    again = [row_at(source, one.offset, one.number, base=project) for one in reversed(found)]
-    assert [told(one) for one in reversed(again)] == [told(one) for one in found]
-    assert [one for one in again if isinstance(one, Row)] == [one for one in reversed(found) if isinstance(one, Row)]
+def test_a_row_is_read_again_from_where_it_stands(project: Path) -> None:
+    source = io.BytesIO(b"\n" + line(id="a") + b"rubbish\n" + line(id="b"))
+    found = [one for one in read_rows(source, base=project) if isinstance(one, Row)]
+    again = [row_at(source, one.offset, one.number, one.checksum, base=project) for one in reversed(found)]
+    assert (len(found), again) == (2, list(reversed(found)))
 
 
-def test_a_row_that_is_gone_is_a_problem() -> None:
-    found = row_at(io.BytesIO(b"{}"), 17, 3)
-    assert told(found) == (3, "line-3", "the request: line 3 is gone; leave the file alone while it is run")
-
-
-@pytest.mark.parametrize(
-    ("more", "expected"),
-    [
-        ({}, True),
-        ({"tools": []}, False),
-        ({"tools": ["Read", "Grep"]}, False),
-        ({"tools": ["Read", "Bash"]}, True),
-        ({"tools": ["mcp__files__put"]}, True),
-        ({"permission_mode": "plan"}, False),
-    ],
-)
-def test_a_row_may_write_unless_it_says_that_it_does_not(project: Path, more: dict[str, Any], expected: bool) -> None:
-    [row] = read(line(id="a", **more), project)
+@pytest.mark.parametrize("now", [b"", b"{}\n", line(id="a", model="m"), b"\n" * 9 + line(id="a"), b"rubbish\n"])
+def test_a_row_that_is_another_now_is_none(project: Path, now: bytes) -> None:
+    [row] = read_rows(io.BytesIO(line(id="a")), base=project)
     assert isinstance(row, Row)
-    assert may_write(row) is expected
+    assert row_at(io.BytesIO(now), row.offset, row.number, row.checksum, base=project) is None
 
 
-def test_rows_that_write_into_one_project_are_counted(project: Path) -> None:
-    (project / "other").mkdir()
-    (project / "link").symlink_to("project")
-    text = line(id="a") + line(id="b", tools=[]) + line(id="c", project_dir="link") + line(id="d", project_dir="other")
-    assert write_conflicts(read(text + b"rubbish\n", project)) == {str(project / "project"): 2}
+def test_a_row_whose_project_is_gone_is_a_problem(project: Path) -> None:
+    source = io.BytesIO(line(id="a"))
+    [row] = read_rows(source, base=project)
+    assert isinstance(row, Row)
+    (project / "project").rmdir()
+    found = row_at(source, row.offset, row.number, row.checksum, base=project)
+    assert isinstance(found, Problem)
+    assert (found.id, found.error.member) == ("a", "project_dir")

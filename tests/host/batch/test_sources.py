@@ -65,7 +65,18 @@ async def test_a_file_gives_what_is_to_be_run_after_what_is_no_row() -> None:
     source = FileRows(file, found.places, problems=found.problems, defaults=DEFAULTS)
     seen = [await source.next() for _ in range(4)]
     assert [one and one.id for one in seen] == ["line-2", "a", "b", None]
-    assert (found.total, dict(found.plans)) == (3, {"fresh": 2})
+    assert (found.total, found.to_run, dict(found.plans)) == (3, 2, {"fresh": 2})
+
+
+@pytest.mark.anyio
+async def test_a_line_that_is_another_by_the_time_it_is_run_is_not_run() -> None:
+    file = BytesIO(text({"id": "a"}, {"id": "b"}))
+    source = FileRows(file, survey(file, None, defaults=DEFAULTS).places, problems=[], name="f", defaults=DEFAULTS)
+    assert await source.next() is not None
+    file.truncate(15)
+    with pytest.raises(OSError, match="line 2 was changed while the rows were run") as changed:
+        await source.next()
+    assert changed.value.filename == "f"
 
 
 def test_rows_that_have_their_results_are_known_again(tmp_path: Path) -> None:
@@ -79,4 +90,4 @@ def test_rows_that_have_their_results_are_known_again(tmp_path: Path) -> None:
     assert (dict(found.plans), [row.id for row in found.refused]) == ({"finished": 2, "refused": 1}, ["c"])
     assert (list(found.places), dict(found.finished)) == ([], {("complete", None): 3})
     again = survey(BytesIO(rows), read_history(tmp_path / "run"), defaults=DEFAULTS, rerun_changed=True)
-    assert (again.again, len(again.places)) == (["c"], 2)
+    assert (again.again, again.to_run) == (["c"], 1)
