@@ -117,9 +117,28 @@ def test_a_batch_that_was_cut_is_told_from_one_that_runs(run_dir: Path) -> None:
 def test_of_a_stream_that_was_cut_nobody_knows_what_is_left(tmp_path: Path) -> None:
     with RunDirectory.open(tmp_path / "stdin.run", {"rows": None}):
         pass
+    (tmp_path / "stdin.run" / "lock").write_bytes(b"torn")
     lines = status(tmp_path / "stdin.run").output.splitlines()
     assert lines[:2] == ["state: interrupted: its process died", "rows: 0 done, 0 failed"]
     assert lines[-1] == "rows may be left: run the same command again to go on"
+
+
+def test_one_that_could_not_write_why_it_ended_is_told_from_one_that_died(run_dir: Path) -> None:
+    lines = status(run_dir).output.splitlines()
+    assert (lines[0], lines[-1]) == (
+        "state: stopped: it ended without writing why",
+        "1 row is pending: run the same command again to go on",
+    )
+    message = json.loads(status(run_dir, "--json").output)
+    assert (message["state"], message["reason"]) == ("stopped", "it ended without writing why")
+
+
+def test_of_a_line_that_was_no_row_no_folder_is_named(run_dir: Path) -> None:
+    line = {"id": "line-2", "status": "error", "error": {"category": "bad_request", "message": "no JSON"}}
+    (run_dir / "results.jsonl").write_bytes(orjson.dumps(line) + b"\n")
+    assert f"failed: line-2 (bad_request): {run_dir}/results.jsonl" in status(run_dir).output.splitlines()
+    [failure] = json.loads(status(run_dir, "--json", "--content").output)["failures"]
+    assert failure == {"id": "line-2", "category": "bad_request", "folder": None, "message": "no JSON"}
 
 
 @pytest.mark.parametrize("name", ["nothing", "."])

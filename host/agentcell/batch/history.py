@@ -7,24 +7,23 @@ from typing import Any
 from pydantic import ValidationError
 
 from agentcell.attempts import Tried
-from agentcell.batch.results import STATUSES, Finished
+from agentcell.batch.counts import Spending
+from agentcell.batch.results import STATUSES, Entry
+from agentcell.batch.values import amount
 from agentcell_protocol.errors import Category, session_error
 from agentcell_protocol.result import Attempt
 
 
 @dataclass(frozen=True, slots=True)
 class OpenAttempt:
-    """An attempt that was started and not seen to end. `at` is in Unix seconds, `line` the row's number."""
+    """An attempt that was started and not seen to end. `at` is in Unix seconds."""
 
     number: int
     mode: str
     session_id: str | None
     marker: str
     boot_id: str
-    host_pid: int
     at: float
-    digest: str
-    line: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,6 @@ class ItemHistory:
     line: int = 0
     past: tuple[Tried, ...] = ()
     last_attempt: int = 0
-    open: OpenAttempt | None = None
     retry_at: float | None = None
     is_finished: bool = False
     status: str | None = None
@@ -52,11 +50,6 @@ class ItemHistory:
         """The same as they are in a result."""
         return [tried.attempt for tried in self.past]
 
-    @property
-    def counted(self) -> int:
-        """How many of them count against the retries."""
-        return sum(tried.is_counted for tried in self.past)
-
 
 @dataclass(slots=True)
 class _Item:
@@ -65,6 +58,7 @@ class _Item:
     digest: str | None = None
     line: int = 0
     last_attempt: int = 0
+    is_tried: bool = False
     ended: list[dict[str, Any]] = field(default_factory=list)
     open: dict[str, Any] | None = None
 
@@ -72,20 +66,17 @@ class _Item:
 class History:
     """The journal's lines, one after the other, on top of the results, which may change meanwhile.
 
-    `opened`, `closed` and `paused` are the last lines of these kinds that still hold, or None.
+    `opened`, `closed` and `paused` are the last lines of these kinds that still hold, or None. `spending` is that of
+    all attempts that have ended, those at rows that were run again later among them.
     """
 
-    def __init__(self, finished: Mapping[str, Finished]) -> None:
+    def __init__(self, finished: Mapping[str, Entry]) -> None:
         self.finished = finished
+        self.spending = Spending()
         self.opened: dict[str, Any] | None = None
         self.closed: dict[str, Any] | None = None
         self.paused: dict[str, Any] | None = None
         self._items: dict[str, _Item] = {}
-
-    def ids(self) -> Iterator[str]:
-        """All rows that were ever run or refused, those that are finished first."""
-        yield from self.finished
-        yield from self.pending()
 
     def pending(self) -> Iterator[str]:
         """The rows that were tried and are not finished."""
@@ -104,8 +95,7 @@ class History:
             line=item.line,
             past=tuple(map(_tried, item.ended)),
             last_attempt=item.last_attempt,
-            open=_open(item.open),
-            retry_at=retry_at if isinstance(retry_at, int | float) else None,
+            retry_at=amount(retry_at),
             is_finished=finished is not None,
             status=finished.status if finished else None,
             category=finished.category if finished else None,
@@ -147,6 +137,8 @@ class History:
         item.digest, item.open = message["digest"], message
         item.line = line if isinstance(line := message.get("line"), int) else 0
         item.last_attempt = max(item.last_attempt, number)
+        self.spending.retries += item.is_tried
+        item.is_tried = True
         return True
 
     def _ended(self, message: dict[str, Any]) -> bool:
@@ -155,6 +147,7 @@ class History:
             return False
         item = self._item(id_)
         item.last_attempt = max(item.last_attempt, number)
+        self.spending.add(message.get("usage"), message.get("cost_usd"))
         if id_ not in self.finished:
             item.ended.append(message)
         if item.open is not None and item.open["attempt"] == number:
@@ -172,12 +165,13 @@ class History:
         if not isinstance(ids, list):
             return False
         for id_ in ids:
-            if id_ in self._items:
-                self._items[id_].ended.clear()
+            if isinstance(id_, str) and (item := self._items.get(id_)) is not None:
+                item.ended.clear()
+                item.is_tried = False
         return True
 
 
-def fold(messages: Iterable[dict[str, Any]], finished: Mapping[str, Finished]) -> History:
+def fold(messages: Iterable[dict[str, Any]], finished: Mapping[str, Entry]) -> History:
     """The history that these lines of a journal tell."""
     history = History(finished)
     for message in messages:
@@ -203,10 +197,7 @@ def _open(message: Mapping[str, Any] | None) -> OpenAttempt | None:
         session_id=session_id if isinstance(session_id := message.get("session_id"), str) else None,
         marker=message["marker"],
         boot_id=message["boot_id"],
-        host_pid=message.get("host_pid", 0),
-        at=message.get("at", 0.0),
-        digest=message["digest"],
-        line=message.get("line", 0),
+        at=amount(message.get("at")) or 0.0,
     )
 
 

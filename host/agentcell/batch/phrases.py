@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentcell.batch.tally import Snapshot
+from agentcell.batch.values import BEYOND
 from agentcell.terminal import one_line, tool_line
 
 MAX_ID = 40
@@ -35,6 +36,15 @@ def pending(snapshot: Snapshot) -> str | None:
     if not left:
         return None
     return f"{left} {'row is' if left == 1 else 'rows are'} pending"
+
+
+def nothing_to_do(snapshot: Snapshot) -> str:
+    """What is said of a batch that has no row left to be run."""
+    if not snapshot.failed:
+        return "nothing to do: " + ("every row has succeeded" if snapshot.done else "there are no rows")
+    return (
+        f"nothing to do; {snapshot.failed} failed: --retry-failed runs {'it' if snapshot.failed == 1 else 'them'} again"
+    )
 
 
 def pace(snapshot: Snapshot) -> list[str]:
@@ -74,9 +84,10 @@ def rate(rows_a_second: float) -> str:
 
 def duration(seconds: float) -> str:
     """Such as `7.5 s`, `42 s`, `3 min 07 s`, `2 h 05 min`, `3 d 04 h`."""
-    whole = max(0, round(seconds))
+    seconds = min(max(0.0, seconds), BEYOND)  # this way round, what is no number is none
+    whole = round(seconds)
     if seconds < 10:
-        return f"{max(0.0, seconds):.1f} s"
+        return f"{seconds:.1f} s"
     if whole < MINUTE:
         return f"{whole} s"
     if whole < HOUR:
@@ -105,7 +116,7 @@ def last_words(event: Mapping[str, Any] | None, *, content: bool) -> str:
     match event:
         case None:
             return ""
-        case {"type": "tool_use"} if content:
+        case {"type": "tool_use", "input": dict()} if content:
             return tool_line(event)
         case {"type": "tool_use", "name": name}:
             return _cut(one_line(str(name)), MAX_WORDS)

@@ -42,6 +42,17 @@ class Recovery:
     picked_up: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        """One line for people; empty when nothing was left."""
+        taken, cut = len(self.picked_up), len(self.lost)
+        parts = [
+            self.swept and f"ended {_so_many(self.swept, 'process', 'processes')} that it had left running",
+            taken and f"took {_so_many(taken, 'result', 'results')} that came while it was dying",
+            cut and f"{_so_many(cut, 'attempt was', 'attempts were')} cut and will be made again",
+        ]
+        told = ", ".join(part for part in parts if part)
+        return told and f"a former run has died: {told}"
+
 
 def recover(run: "RunDirectory") -> Recovery:
     """Leave no attempt open: what still runs is ended, what was answered is taken, all else runs again. Blocks.
@@ -139,3 +150,7 @@ def _tool_calls(folder: Path) -> int:
 
 def _host_lost() -> SessionError:
     return session_error(Category.HOST_LOST, "the program that ran this batch died before the session had ended")
+
+
+def _so_many(count: int, one: str, several: str) -> str:
+    return f"{count} {one if count == 1 else several}"

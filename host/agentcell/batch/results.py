@@ -5,8 +5,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-import orjson
-
 from agentcell.batch.lines import Lines
 from agentcell.batch.repair import BUFFER_BYTES, Repair, scan
 from agentcell_protocol.result import SessionResult, Status
@@ -14,7 +12,7 @@ from agentcell_protocol.result import SessionResult, Status
 STATUSES: tuple[Status, ...] = get_args(Status)
 
 
-class Finished(NamedTuple):
+class Entry(NamedTuple):
     """What is held in memory of a result: where its line is, and what decides about its row."""
 
     offset: int
@@ -26,7 +24,7 @@ class Finished(NamedTuple):
 class Results:
     """The results in a file, at most one for each id."""
 
-    def __init__(self, lines: Lines, index: dict[str, Finished]) -> None:
+    def __init__(self, lines: Lines, index: dict[str, Entry]) -> None:
         self._lines = lines
         self._index = index
         self._coming: set[str] = set()
@@ -35,7 +33,7 @@ class Results:
     @contextmanager
     def open(cls, path: Path) -> "Iterator[Results]":
         """The results of the file, made if need be and repaired; of an id that is there twice the first counts."""
-        index: dict[str, Finished] = {}
+        index: dict[str, Entry] = {}
         with Lines.open(path, lambda offset, message: note(index, offset, message)) as lines:
             yield cls(lines, index)
 
@@ -45,7 +43,7 @@ class Results:
         return self._lines.repair
 
     @property
-    def index(self) -> Mapping[str, Finished]:
+    def index(self) -> Mapping[str, Entry]:
         """The rows that are finished, by id, as they are at the moment."""
         return self._index
 
@@ -73,17 +71,10 @@ class Results:
 
     def drop(self, ids: Collection[str]) -> None:
         """Take these results out, while nobody adds one. Raises OSError; then all are there. Blocks."""
-        kept: dict[str, Finished] = {}
+        kept: dict[str, Entry] = {}
         self._lines.rewrite(_kept(self._lines.path, frozenset(ids), kept))
         self._index.clear()
         self._index.update(kept)
-
-    def read(self, id: str) -> dict[str, Any]:  # noqa: A002
-        """The line of the result, as the message it is. Raises KeyError. Blocks."""
-        with self._lines.path.open("rb") as file:
-            file.seek(self._index[id].offset)
-            message: dict[str, Any] = orjson.loads(file.readline())
-        return message
 
     def _message(self, id: str, digest: str | None, line: int, result: SessionResult) -> dict[str, Any]:  # noqa: A002
         if id in self._index or id in self._coming:
@@ -91,18 +82,20 @@ class Results:
         return {**result.to_message(), "id": id, "digest": digest, "line": line}
 
 
-def note(index: dict[str, Finished], offset: int, message: Mapping[str, Any]) -> bool:
+def note(index: dict[str, Entry], offset: int, message: Mapping[str, Any]) -> bool:
     """Put the line of a result into the index; false when it is none, or a second one for its id."""
     id_, status, digest = message.get("id"), message.get("status"), message.get("digest")
     error = message.get("error")
     if not isinstance(id_, str) or id_ in index or not isinstance(status, str) or status not in STATUSES:
         return False
     category = error.get("category") if isinstance(error, dict) else None
-    index[id_] = Finished(offset, status, category, digest if isinstance(digest, str) else None)
+    if not isinstance(category, str):
+        category = None
+    index[id_] = Entry(offset, status, category, digest if isinstance(digest, str) else None)
     return True
 
 
-def _kept(path: Path, dropped: frozenset[str], index: dict[str, Finished]) -> Iterator[bytes]:
+def _kept(path: Path, dropped: frozenset[str], index: dict[str, Entry]) -> Iterator[bytes]:
     offset = 0
     with path.open("rb", BUFFER_BYTES) as file:
         for line in scan(file):

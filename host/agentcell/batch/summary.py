@@ -12,7 +12,7 @@ from rich.text import Text
 from agentcell.batch.directory import CELLS, RESULTS
 from agentcell.batch.identity import slug
 from agentcell.batch.phrases import GO_ON, cost, duration, pending, shown_id, tokens
-from agentcell.batch.results import Finished
+from agentcell.batch.results import Entry
 from agentcell.batch.tally import Snapshot
 from agentcell.terminal import one_line
 
@@ -21,11 +21,12 @@ MOST_FAILURES = 10
 
 
 class Failure(NamedTuple):
-    """A row that failed; where its result begins in the results, in bytes."""
+    """A row that failed; where its result begins in the results, in bytes. A line that was no row has no `folder`."""
 
     id: str
     category: str
     offset: int
+    folder: Path | None
 
 
 class Failures(NamedTuple):
@@ -39,14 +40,13 @@ Pair = tuple[str, str]
 """A line of the table: what, and how much of it or where."""
 
 
-def failures_in(finished: Mapping[str, Finished]) -> Failures:
-    """The failed ones of the rows that are finished."""
-    failed = (
-        Failure(id_, str(one.category or "unknown"), one.offset)
-        for id_, one in finished.items()
-        if one.status == "error"
+def failures_in(finished: Mapping[str, Entry], directory: Path) -> Failures:
+    """The failed ones of the rows that are finished in the run directory. Blocks."""
+    failed = ((id_, entry) for id_, entry in finished.items() if entry.status == "error")
+    first = tuple(
+        Failure(id_, entry.category or "unknown", entry.offset, _folder(directory, id_))
+        for id_, entry in islice(failed, MOST_FAILURES)
     )
-    first = tuple(islice(failed, MOST_FAILURES))
     return Failures(first, len(first) + sum(1 for _ in failed))
 
 
@@ -97,12 +97,17 @@ def _endings(snapshot: Snapshot) -> list[Pair]:
 
 def _failed(failures: Failures, directory: Path) -> list[Pair]:
     pairs = [
-        ("failed", f"{shown_id(id_)} ({one_line(category)}): {_shown(directory / CELLS / slug(id_))}")
-        for id_, category, _ in failures.first
+        ("failed", f"{shown_id(one.id)} ({one_line(one.category)}): {_shown(one.folder or directory / RESULTS)}")
+        for one in failures.first
     ]
     if (more := failures.total - len(failures.first)) > 0:
         pairs.append(("failed", f"and {more} more"))
     return pairs
+
+
+def _folder(directory: Path, id_: str) -> Path | None:
+    folder = directory / CELLS / slug(id_)
+    return folder if folder.is_dir() else None
 
 
 def _shown(path: Path) -> str:

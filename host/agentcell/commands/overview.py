@@ -2,17 +2,15 @@
 
 import sys
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import click
 import orjson
 
-from agentcell.batch.directory import CELLS, RESULTS
-from agentcell.batch.identity import slug
+from agentcell.batch.directory import RESULTS
 from agentcell.batch.phrases import GO_ON, clock, duration, last_words, pause, rate, shown_id
-from agentcell.batch.reading import Reading
+from agentcell.batch.reading import UNSAID, Reading
 from agentcell.batch.summary import Failure, Failures, Pair, going_on, lines, summary
 from agentcell.batch.tally import Running, Snapshot
 from agentcell.batch.views import snapshot_message
@@ -35,8 +33,10 @@ def print_reading(reading: Reading, directory: Path, *, content: bool) -> None:
         pairs += [("running", _cell(running, now, content=content)) for running in snapshot.running]
     if content:
         pairs += [(shown_id(id_), one_line(message)) for id_, message in _messages(reading.failures.first, directory)]
-    last = reading.reason or (_left(snapshot) if reading.state == "interrupted" else None)
-    for line in [*lines(pairs, sys.stdout), *([one_line(last)] if last else [])]:
+    last = [reading.reason] if reading.reason != UNSAID else []
+    if reading.state == "interrupted" or reading.reason == UNSAID:
+        last.append(_left(snapshot))
+    for line in [*lines(pairs, sys.stdout), *(one_line(text) for text in last if text)]:
         click.echo(line)
 
 
@@ -44,9 +44,9 @@ def print_json(reading: Reading, directory: Path, *, content: bool) -> None:
     """Print the same as one line of JSON."""
     messages = dict(_messages(reading.failures.first, directory)) if content else {}
     failures: list[dict[str, Any]] = [
-        {"id": id_, "category": category, "folder": str(directory / CELLS / slug(id_))}
-        | ({"message": messages.get(id_)} if content else {})
-        for id_, category, _ in reading.failures.first
+        {"id": one.id, "category": one.category, "folder": one.folder and str(one.folder)}
+        | ({"message": messages.get(one.id)} if content else {})
+        for one in reading.failures.first
     ]
     holder = reading.holder
     message: dict[str, Any] = {
@@ -73,7 +73,7 @@ def _state(reading: Reading) -> str:
         case "interrupted":
             return f"interrupted: {process} died" if holder else "interrupted: its process died"
         case "stopped":
-            return "stopped, with rows left"
+            return f"stopped: {UNSAID}" if reading.reason == UNSAID else "stopped, with rows left"
     return "finished"
 
 
@@ -97,9 +97,11 @@ def _cell(running: Running, now: float, *, content: bool) -> str:
     return f"{shown_id(running.id)}{again}, {duration(now - running.since)}{': ' if heard else ''}{heard}"
 
 
-def _messages(failures: Iterable[Failure], directory: Path) -> list[tuple[str, str]]:
+def _messages(failures: tuple[Failure, ...], directory: Path) -> list[tuple[str, str]]:
     """What went wrong with each, in the words of its result; nothing where that was rewritten meanwhile."""
-    found = []
+    found: list[tuple[str, str]] = []
+    if not failures:
+        return found
     with (directory / RESULTS).open("rb") as file:
         for failure in failures:
             file.seek(failure.offset)

@@ -1,5 +1,6 @@
 """What became of each row is what the journal and the results say of it."""
 
+from collections import Counter
 from typing import Any
 
 import orjson
@@ -9,8 +10,9 @@ from hypothesis import strategies as st
 
 from agentcell.attempts import Tried
 from agentcell.batch import journal
+from agentcell.batch.counts import Spending
 from agentcell.batch.history import History, ItemHistory, OpenAttempt, fold
-from agentcell.batch.results import Finished
+from agentcell.batch.results import Entry
 from agentcell_protocol.errors import Category, session_error
 from agentcell_protocol.result import Attempt, Usage
 
@@ -49,7 +51,7 @@ def end(number: int = 1, id_: str = "a", *, is_counted: bool = True, retry_at: f
     return journal.ended(20.0 + number, id=id_, tried=tried(number, is_counted=is_counted), retry_at=retry_at)
 
 
-def folded(*messages: dict[str, Any], finished: dict[str, Finished] | None = None) -> History:
+def folded(*messages: dict[str, Any], finished: dict[str, Entry] | None = None) -> History:
     """The history of these lines once they were in a file."""
     return fold([orjson.loads(orjson.dumps(message)) for message in messages], finished or {})
 
@@ -66,12 +68,9 @@ def test_an_attempt_that_was_started_is_open() -> None:
         session_id=SESSION,
         marker="m1",
         boot_id="b",
-        host_pid=5,
         at=11.0,
-        digest="1:aa",
-        line=7,
     )
-    assert history.of("a") == ItemHistory("a", "1:aa", 7, last_attempt=1, open=open_attempt)
+    assert history.of("a") == ItemHistory("a", "1:aa", 7, last_attempt=1)
     assert list(history.open_attempts()) == [("a", open_attempt)]
 
 
@@ -85,13 +84,13 @@ def test_attempts_are_in_order_and_those_that_count_are_counted() -> None:
     item = folded(start(), end(), start(2), end(2, is_counted=False), start(3), end(3)).of("a")
     assert item is not None
     assert [attempt.number for attempt in item.attempts] == [1, 2, 3]
-    assert (item.counted, item.last_attempt) == (2, 3)
+    assert ([one.is_counted for one in item.past], item.last_attempt) == ([True, False, True], 3)
 
 
 def test_while_an_attempt_is_open_nothing_is_due() -> None:
     item = folded(start(), end(retry_at=99.0), start(2)).of("a")
     assert item is not None
-    assert (item.retry_at, item.past, item.open and item.open.number) == (None, (tried(),), 2)
+    assert (item.retry_at, item.past, item.last_attempt) == (None, (tried(),), 2)
 
 
 def test_what_an_attempt_said_is_not_in_the_journal() -> None:
@@ -105,19 +104,34 @@ def test_what_an_attempt_said_is_not_in_the_journal() -> None:
 
 
 def test_a_row_that_is_finished_has_its_attempts_in_its_result() -> None:
-    finished = {"a": Finished(0, "error", "crashed", "1:ab"), "b": Finished(9, "complete", None, None)}
+    finished = {"a": Entry(0, "error", "crashed", "1:ab"), "b": Entry(9, "complete", None, None)}
     history = folded(start(), end(), finished=finished)
     assert history.of("a") == ItemHistory(
         "a", "1:ab", 7, last_attempt=1, is_finished=True, status="error", category="crashed"
     )
     assert history.of("b") == ItemHistory("b", None, is_finished=True, status="complete")
-    assert (list(history.ids()), list(history.pending())) == (["a", "b"], [])
+    assert list(history.pending()) == []
 
 
 def test_a_row_that_is_run_again_has_all_its_retries_and_no_number_twice() -> None:
     item = folded(start(), end(), journal.reopened(1.0, ids={"a", "none"}), start(2, digest="1:bb")).of("a")
     assert item is not None
-    assert (item.past, item.counted, item.last_attempt, item.digest) == ((), 0, 2, "1:bb")
+    assert (item.past, item.last_attempt, item.digest) == ((), 2, "1:bb")
+
+
+def test_what_was_spent_on_rows_that_run_again_or_have_finished_counts_once() -> None:
+    lines = [start(), end(), start(2), end(2), journal.reopened(1.0, ids={"a"}), start(3), end(3)]
+    spent = Spending(Counter(input_tokens=6), known_usd=1.5, known_costs=3, retries=1)
+    assert folded(*lines).spending == spent
+    assert folded(*lines, finished={"a": Entry(0, "error", "crashed", "1:ab")}).spending == spent
+
+
+def test_of_an_attempt_that_does_not_say_what_it_cost_nobody_knows_it() -> None:
+    amounts = [None, "1", -1.0, 1e300, True]
+    history = folded(
+        *({**end(), "usage": {"output_tokens": "many", "input_tokens": 2}, "cost_usd": cost} for cost in amounts)
+    )
+    assert history.spending == Spending(Counter(input_tokens=10), unknown_costs=5)
 
 
 def test_the_batch_itself_is_open_paused_or_closed() -> None:
@@ -180,6 +194,5 @@ JSON = st.recursive(
 @given(st.sampled_from([start(), end()]), st.dictionaries(st.sampled_from(sorted({*start(), *end()})), JSON))
 def test_whatever_a_line_says_the_history_can_be_told(line: dict[str, Any], changes: dict[str, Any]) -> None:
     history = folded(start(), {**line, **changes}, start(2))
-    assert "a" in history.ids()
-    assert all(history.of(id_) is not None for id_ in history.ids())
+    assert all(history.of(id_) is not None for id_ in history.pending())
     assert len(list(history.open_attempts())) >= 1

@@ -23,6 +23,9 @@ from agentcell_protocol.result import Attempt, SessionResult, Usage, failed
 
 NOW = 1_800_000_000.0
 
+LEFT = orjson.dumps({"pid": 4, "since": 1.0, "started": 1.0, "host": "there"})
+"""What is in the lock of a process that died."""
+
 DIGEST = "1:0123456789abcdef"
 
 
@@ -92,9 +95,12 @@ def half_way(batch: Batch) -> None:
     twice = [attempt(1, status="error", error=crash, cost_usd=None), attempt(2, status="error", error=crash)]
     for id_ in ("well", "bad", "waits", "runs"):
         batch.starts(id_, NOW + 1)
-    batch.finishes("well", done(attempt(usage=Usage(output_tokens=7))))
-    batch.ends("well", NOW + 4, attempt())
+    well = attempt(usage=Usage(output_tokens=7))
+    batch.finishes("well", done(well))
+    batch.ends("well", NOW + 4, well)
     batch.ends("waits", NOW + 5, attempt(status="error", error=crash, cost_usd=0.5))
+    batch.ends("bad", NOW + 5, twice[0])
+    batch.starts("bad", NOW + 5, 2)
     batch.finishes("bad", failed(crash, session_name="bad", attempts=twice))
     batch.ends("bad", NOW + 6, twice[1])
     batch.hears("runs", b'{"type":"text","text":"words"}\n', b'{"type":"tool_use","name":"Bash"}\n', b'{"type":"te')
@@ -131,7 +137,7 @@ def test_a_batch_that_runs_is_read_as_it_is_and_left_so(batch: Batch, held: Hold
             paused="the account's rate limit",
             paused_until=NOW + 60,
         ),
-        Failures((Failure("bad", "crashed", reading.failures.first[0].offset),), 1),
+        Failures((Failure("bad", "crashed", reading.failures.first[0].offset, None),), 1),
         held,
     )
     assert batch.content() == before
@@ -139,8 +145,15 @@ def test_a_batch_that_runs_is_read_as_it_is_and_left_so(batch: Batch, held: Hold
 
 def test_a_batch_whose_process_died_was_interrupted(batch: Batch) -> None:
     half_way(batch)
+    (batch.path / "lock").write_bytes(LEFT)
     reading = read_batch(batch.path, NOW + 1000)
     assert (reading.state, reading.snapshot) == ("interrupted", Snapshot(**COUNTED, pending=3, elapsed=6.0))
+
+
+def test_one_that_gave_its_lock_back_could_only_not_write_why_it_ended(batch: Batch) -> None:
+    half_way(batch)
+    reading = read_batch(batch.path, NOW + 1000)
+    assert (reading.state, reading.reason, reading.holder) == ("stopped", "it ended without writing why", None)
 
 
 def test_a_batch_that_ended_with_rows_left_says_why(batch: Batch) -> None:

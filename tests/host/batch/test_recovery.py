@@ -16,6 +16,7 @@ from agentcell.batch import journal
 from agentcell.batch.boot import boot_id
 from agentcell.batch.directory import RunDirectory
 from agentcell.batch.recovery import Recovery, read_result
+from agentcell.batch.repair import read_whole
 from agentcell_protocol.cell import MARKER, new_marker
 from agentcell_protocol.errors import Category, session_error
 from agentcell_protocol.result import Attempt, SessionResult, Usage, failed
@@ -45,6 +46,11 @@ def error(category: Category, **details: Any) -> SessionResult:
     return failed(session_error(category, "it ended", **details), id="a", session_name="s", session_id=SESSION)
 
 
+def line_of(run: RunDirectory, id_: str) -> Any:
+    [message] = [message for _, message in read_whole(run.path / "results.jsonl") if message["id"] == id_]
+    return message
+
+
 @contextmanager
 def reopened(path: Path, *messages: dict[str, Any], result: Any = None, number: int = 1) -> Iterator[RunDirectory]:
     """The run directory after its host had written that much, and its worker this result."""
@@ -71,7 +77,7 @@ def test_where_nothing_was_left_nothing_is_done(tmp_path: Path) -> None:
 def test_a_result_that_nobody_took_is_its_rows(tmp_path: Path) -> None:
     with reopened(tmp_path, start(), result=DONE) as run:
         assert run.recovery == Recovery(picked_up=("a",))
-        line = run.results.read("a")
+        line = line_of(run, "a")
     expected = DONE.model_copy(update={"attempts": [as_attempt(DONE)]}).to_message()
     assert line == {**orjson.loads(orjson.dumps(expected)), "digest": "1:aa", "line": 4}
     with RunDirectory.open(tmp_path, {}) as run:
@@ -85,7 +91,7 @@ def test_it_is_put_where_the_row_wants_it(tmp_path: Path) -> None:
         with RunDirectory.open(path, {}) as run:
             (run.folder("a", 1) / "request.json").write_bytes(orjson.dumps({"result_file": str(file)}))
         with reopened(path, start(), result=DONE) as run:
-            line = run.results.read("a")
+            line = line_of(run, "a")
         if file is wanted:
             assert {**orjson.loads(file.read_bytes()), "digest": "1:aa", "line": 4} == line
         else:
@@ -98,7 +104,7 @@ def test_it_is_that_of_all_its_attempts(tmp_path: Path) -> None:
     ended = journal.ended(2.0, id="a", tried=former)
     priced = DONE.model_copy(update={"cost_usd": 0.5})
     with reopened(tmp_path, start(), ended, start(2, mode="resumed"), result=priced, number=2) as run:
-        line = run.results.read("a")
+        line = line_of(run, "a")
     assert [(one["number"], one["mode"], one["status"]) for one in line["attempts"]] == [
         (1, "fresh", "error"),
         (2, "resumed", "complete"),
@@ -110,7 +116,7 @@ def test_one_that_was_about_to_be_taken_is_taken(tmp_path: Path) -> None:
     ended = journal.ended(2.0, id="a", tried=Tried(as_attempt(DONE)))
     with reopened(tmp_path, start(), ended, result=DONE) as run:
         assert run.recovery == Recovery(picked_up=("a",))
-        assert run.results.read("a")["response"] == "Done."
+        assert line_of(run, "a")["response"] == "Done."
 
 
 def test_one_that_was_taken_is_not_taken_twice(tmp_path: Path) -> None:
@@ -142,7 +148,7 @@ def test_without_one_the_row_runs_again_and_that_costs_it_nothing(tmp_path: Path
         item = run.history.of("a")
     assert item is not None
     assert item.past == (Tried(as_attempt(failed(LOST, session_id=SESSION)), is_counted=False),)
-    assert (item.counted, item.last_attempt, item.is_finished) == (0, 1, False)
+    assert (item.last_attempt, item.is_finished) == (1, False)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +201,7 @@ def test_a_result_is_told_where_its_conversation_is(tmp_path: Path) -> None:
         conversation.touch()
         (run.folder("a", 1) / "result.json").write_bytes(orjson.dumps(DONE.to_message(hosted=False)))
     with RunDirectory.open(tmp_path, {}) as run:
-        assert run.results.read("a")["transcript"] == str(conversation)
+        assert line_of(run, "a")["transcript"] == str(conversation)
 
 
 def test_a_row_without_an_id_is_named_by_its_session(tmp_path: Path) -> None:
@@ -238,6 +244,15 @@ def test_what_still_runs_is_ended_before_anything_else_is_done(tmp_path: Path) -
     ):
         assert run.recovery == Recovery(swept=2, lost=("a", "b", "c"))
         assert [process.poll() is None for process in (first, second, third)] == [False, False, True]
+
+
+def test_what_was_taken_up_is_told_on_one_line() -> None:
+    assert str(Recovery()) == ""
+    assert str(Recovery(1, ("a",), ("b",))) == (
+        "a former run has died: ended 1 process that it had left running, took 1 result that came while it was dying, "
+        "1 attempt was cut and will be made again"
+    )
+    assert str(Recovery(lost=("a", "b"))) == "a former run has died: 2 attempts were cut and will be made again"
 
 
 def test_this_boot_is_this_one() -> None:

@@ -4,7 +4,7 @@ import io
 from pathlib import Path
 
 from agentcell.batch.identity import slug
-from agentcell.batch.results import Finished
+from agentcell.batch.results import Entry
 from agentcell.batch.summary import MOST_FAILURES, Failure, Failures, failures_in, going_on, lines, summary
 from agentcell.batch.tally import Running, Snapshot
 from agentcell.terminal import without_escapes
@@ -36,7 +36,9 @@ class Screen(io.StringIO):
 
 
 def test_it_counts_by_status_and_category_and_says_where_to_look() -> None:
-    failures = Failures((Failure("b", "crashed", 0),), 3)
+    failures = Failures(
+        (Failure("b", "crashed", 0, DIRECTORY / "cells" / "b"), Failure("c", "bad_request", 9, None)), 3
+    )
     assert summary(SEEN, failures, DIRECTORY) == [
         ("rows", "10: 4 done, 3 failed, 3 pending"),
         ("complete", "3"),
@@ -49,8 +51,9 @@ def test_it_counts_by_status_and_category_and_says_where_to_look() -> None:
         ("time", "1 h 02 min"),
         ("slowest", "b 1 min 01 s, a 3.2 s"),
         ("results", "rows.run/results.jsonl"),
-        ("failed", f"b (crashed): rows.run/cells/{slug('b')}"),
-        ("failed", "and 2 more"),
+        ("failed", "b (crashed): rows.run/cells/b"),
+        ("failed", "c (bad_request): rows.run/results.jsonl"),
+        ("failed", "and 1 more"),
     ]
 
 
@@ -72,17 +75,19 @@ def test_on_a_terminal_it_has_columns() -> None:
 
 def test_what_an_id_holds_drives_no_terminal() -> None:
     evil = "\x1b[2J\x07a\nb\u202e"
-    finished = {evil: Finished(0, "error", "crash\x1b[2Jed", None)}
-    text = "\n".join(lines(summary(SEEN, failures_in(finished), DIRECTORY), io.StringIO()))
-    assert "failed: a b (crashed): rows.run/cells/" in text
+    finished = {evil: Entry(0, "error", "crash\x1b[2Jed", None)}
+    text = "\n".join(lines(summary(SEEN, failures_in(finished, DIRECTORY), DIRECTORY), io.StringIO()))
+    assert "failed: a b (crashed): rows.run/results.jsonl" in text
     assert not {"\x1b", "\x07", "\u202e"} & set(text)
 
 
-def test_the_first_failures_are_named_and_all_are_counted() -> None:
-    finished = {f"r{n}": Finished(n, "error" if n % 2 else "complete", "crashed", None) for n in range(100)}
-    found = failures_in(finished)
+def test_the_first_failures_are_named_and_all_are_counted(tmp_path: Path) -> None:
+    finished = {f"r{n}": Entry(n, "error" if n % 2 else "complete", "crashed", None) for n in range(100)}
+    folder = tmp_path / "cells" / slug("r1")
+    folder.mkdir(parents=True)
+    found = failures_in(finished, tmp_path)
     assert (len(found.first), found.total) == (MOST_FAILURES, 50)
-    assert found.first[0] == Failure("r1", "crashed", 1)
+    assert found.first[:2] == (Failure("r1", "crashed", 1, folder), Failure("r3", "crashed", 3, None))
 
 
 def test_it_says_how_to_go_on_when_rows_are_left() -> None:

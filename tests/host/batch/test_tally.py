@@ -5,7 +5,8 @@ from typing import Literal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcell.batch.tally import RATE_ROWS, Running, Snapshot, Tally
+from agentcell.batch.counts import RATE_ROWS
+from agentcell.batch.tally import Running, Snapshot, Tally
 from agentcell_protocol.errors import Category, session_error
 from agentcell_protocol.result import SessionResult, Usage, failed
 
@@ -52,7 +53,7 @@ def test_a_row_that_is_tried_again_is_pending_meanwhile() -> None:
     tally.started("a", 1, NOW)
     tally.ended("a", Usage(), 0.1)
     assert (tally.snapshot(NOW).pending, tally.snapshot(NOW).retries) == (1, 0)
-    tally.started("a", 2, NOW)
+    tally.started("a", 2, NOW, is_retry=True)
     assert (tally.snapshot(NOW).pending, tally.snapshot(NOW).retries) == (0, 1)
 
 
@@ -60,7 +61,7 @@ def test_former_runs_count_but_not_for_the_rate() -> None:
     tally = Tally(NOW, total=10)
     for _ in range(8):
         tally.finished_before("complete", None)
-        tally.spent(Usage(input_tokens=1), 0.25)
+        tally.spending.add({"input_tokens": 1}, 0.25)
     tally.finished_before("error", "timeout")
     seen = tally.snapshot(NOW + 5)
     assert (seen.done, seen.failed, seen.pending, seen.rate, seen.eta, seen.cost_usd) == (8, 1, 1, 0.0, None, 2.0)
@@ -69,7 +70,7 @@ def test_former_runs_count_but_not_for_the_rate() -> None:
 
 def test_a_cost_that_nobody_knows_is_not_nothing() -> None:
     tally = Tally(NOW)
-    tally.spent(Usage(), None)
+    tally.ended("a", Usage(), None)
     assert (tally.snapshot(NOW).cost_usd, tally.snapshot(NOW).unknown_costs) == (None, 1)
 
 

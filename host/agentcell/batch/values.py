@@ -1,0 +1,16 @@
+"""What a file says, as far as it can be: whoever wrote it may have been cut, or be somebody else."""
+
+BEYOND = 1e11
+"""Of seconds and dollars: the year 5138, and more than anybody has."""
+
+
+def amount(value: object) -> float | None:
+    """A time in Unix seconds, a number of seconds or of dollars; None where it can be none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if 0 <= value < BEYOND else None
+
+
+def number(value: object) -> int | None:
+    """How many there are of something; None where it can be no such number."""
+    return value if type(value) is int and value >= 0 else None
