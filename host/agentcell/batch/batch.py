@@ -151,7 +151,7 @@ class Batch:
         flight, environment = Flight.of(item, time.time()), self._settings.environment
         if (folder := await self._ledger.began(flight, environment)) is None:
             return None
-        self._tally.started(flight.id, flight.number, flight.began)
+        self._tally.started(flight.id, flight.number, flight.began, is_retry=bool(flight.item.past))
         self._flights.add(flight)
         self._telling.stir()
         log = EventLog(folder, partial(self._heard, flight.id))
