@@ -252,8 +252,3 @@ class Batch:
         if closing is None or (self._admission.is_complete and closing.kind != "aborted"):
             return ending.finished(snapshot, refused)
         return ending.closed(snapshot, closing, refused, signal=self._interruption.reason)
-
-
-async def run_batch(*given: Any, **named: Any) -> BatchEnd:
-    """Run a batch that is made of these."""
-    return await Batch(*given, **named).run()

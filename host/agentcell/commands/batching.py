@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -11,7 +11,7 @@ from typing import BinaryIO
 import anyio
 import click
 
-from agentcell.batch.batch import run_batch
+from agentcell.batch.batch import Batch
 from agentcell.batch.directory import RunDirectory, is_run_directory
 from agentcell.batch.display import Display
 from agentcell.batch.ending import BatchEnd
@@ -81,16 +81,16 @@ def _run_plan(plan: RowPlan, run: RunDirectory, settings: Settings, options: Bat
         if plan.is_stream:
             rows = WatchedRows(rows, lambda directory: display.say(conflict(directory)), run.results.has)
         on_result = _print if options.as_json else None
-        begin = partial(run_batch, rows, run=run, settings=settings, tally=tally, on_result=on_result)
+        begin = partial(Batch, rows, run=run, settings=settings, tally=tally, on_result=on_result)
         end = anyio.run(_run_signalled, partial(begin, on_change=display.show), options.jobs)
         display.show(end.snapshot)
     return replace(end, reason=nothing_to_do(end.snapshot)) if has_nothing_to_do and end.reason is None else end
 
 
-async def _run_signalled(run: Callable[..., Awaitable[BatchEnd]], jobs: int | None) -> BatchEnd:
+async def _run_signalled(batch: Callable[..., Batch], jobs: int | None) -> BatchEnd:
     interruption = Interruption()
     async with cancelling_on_signals(interruption), Host(max_sessions=jobs) as host:
-        return await run(host=host, interruption=interruption)
+        return await batch(host=host, interruption=interruption).run()
 
 
 def _display(options: BatchOptions) -> Display:

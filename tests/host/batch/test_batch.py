@@ -20,6 +20,7 @@ from agentcell.batch.interruption import Interruption
 from agentcell.batch.lines import Lines
 from agentcell.batch.rows import Problem, Row, read_rows
 from agentcell.batch.settings import Settings
+from agentcell.batch.sources import Source
 from agentcell.batch.tally import Snapshot, Tally
 from agentcell.testing import stand_in
 
@@ -42,6 +43,11 @@ class Rows:
 
     async def next(self) -> Row | Problem | None:
         return next(self._rows, None)
+
+
+def read(*rows: dict[str, Any]) -> list[Row | Problem]:
+    """The rows of a file that has these on its lines."""
+    return list(read_rows(BytesIO(b"".join(orjson.dumps(row) + b"\n" for row in rows))))
 
 
 class Room:
@@ -70,15 +76,15 @@ class Room:
         on_change: Callable[[Snapshot], object] | None = None,
         on_result: Callable[[Any], object] | None = None,
         free_mb: Callable[[], float] = lambda: 1e6,
+        source: Source | None = None,
         **settings: Any,
     ) -> BatchEnd:
-        text = b"".join(orjson.dumps(row) + b"\n" for row in rows)
         chosen = Settings(environment=self.environment, **settings)
         with RunDirectory.open(self.run_dir, {}) as run, anyio.fail_after(BOUND_SECONDS):
             tally = Tally(0.0, total=len(rows))
             async with Host(max_sessions=width, worker_command=self.command) as host:
                 batch = Batch(
-                    Rows(list(read_rows(BytesIO(text)))),
+                    source or Rows(read(*rows)),
                     host,
                     run,
                     chosen,

@@ -1,12 +1,13 @@
 """What is done with a row, and what becomes of it after each attempt."""
 
+from errno import EMFILE, ENOENT
 from typing import Any
 
 import pytest
 
 from agentcell.attempts import Tried
 from agentcell.batch.history import ItemHistory
-from agentcell.batch.items import MOST_PUT_BACKS, Again, Cut, Final, Item, Plan, plan, verdict
+from agentcell.batch.items import MOST_PUT_BACKS, Again, Cut, Final, Item, Plan, is_spent, plan, verdict
 from agentcell.batch.rows import Row
 from agentcell.limits import Limits
 from agentcell.retry import RetryPolicy
@@ -26,9 +27,12 @@ def item(**known: Any) -> Item:
 def becomes(category: Category | None, cut: Cut | None = None, *, attempts: int = 3, **known: Any) -> Final | Again:
     error = None if category is None else session_error(category, "no")
     result = SessionResult(status="complete", response="x", session_name="a") if error is None else failed(error)
-    tried = Tried.of(result, 1, "fresh")
     policy = RetryPolicy(max_attempts=attempts)
-    return verdict(item(**known), tried, result, cut, policy, now=0.0, chance=1.0)
+    return verdict(item(**known), tried(result), result, cut, policy, now=0.0, chance=1.0)
+
+
+def tried(result: SessionResult) -> Tried:
+    return Tried.of(result, 1, "fresh")
 
 
 @pytest.mark.parametrize(
@@ -59,6 +63,7 @@ def test_what_is_done_with_a_row(history: ItemHistory | None, flags: dict[str, b
         (Category.RATE_LIMIT, None, Again(is_counted=False)),
         (Category.AUTHENTICATION, None, Again(is_counted=False)),
         (Category.CRASHED, "interrupted", Again(1.0)),
+        (Category.SPAWN_FAILED, None, Again(1.0)),
     ],
 )
 def test_what_goes_again(category: Category, cut: Cut | None, expected: Again) -> None:
@@ -94,3 +99,38 @@ def test_a_row_that_takes_all_memory_itself_fails_for_it_in_the_end() -> None:
 
 def test_numbers_go_on_after_all_that_was_ever_tried() -> None:
     assert item(last_attempt=4).next().number == 5
+
+
+@pytest.mark.parametrize(("number", "expected"), [(EMFILE, Again(is_counted=False)), (ENOENT, Again(1.0))])
+def test_a_machine_that_has_run_out_is_not_the_rows_fault(number: int, expected: Again) -> None:
+    result = failed(session_error(Category.SPAWN_FAILED, "no", errno=number))
+    policy = RetryPolicy(max_attempts=3)
+    assert verdict(item(), tried(result), result, None, policy, now=0.0, chance=1.0) == expected
+
+
+def test_where_a_former_run_has_left_a_row_it_goes_on() -> None:
+    past = (tried(failed(session_error(Category.CRASHED, "no"))),)
+    history = ItemHistory("a", ONE, past=past, last_attempt=3, retry_at=7.0)
+    assert Item.of(item().row, history) == item(past=past, last_attempt=3, due=7.0)
+
+
+def test_after_an_attempt_it_is_known_and_a_cut_for_memory_is_counted() -> None:
+    last = tried(failed(session_error(Category.CANCELLED, "no")))
+    assert item().after(last, 7.0, "memory") == item(past=(last,), last_attempt=1, due=7.0, put_backs=1)
+    assert item().after(last, 7.0, None) == item(past=(last,), last_attempt=1, due=7.0)
+
+
+@pytest.mark.parametrize(
+    ("category", "is_counted", "attempts", "expected"),
+    [
+        (Category.CRASHED, True, 2, False),
+        (Category.CRASHED, True, 1, True),
+        (Category.CRASHED, False, 1, False),
+        (Category.REFUSAL, True, 3, True),
+        (Category.CANCELLED, False, 3, False),
+    ],
+)
+def test_whether_a_row_has_no_attempt_left(category: Category, is_counted: bool, attempts: int, expected: bool) -> None:
+    last = Tried.of(failed(session_error(category, "no")), 1, "fresh", is_counted=is_counted)
+    assert is_spent(item(past=(last,)), RetryPolicy(max_attempts=attempts), now=0.0) is expected
+    assert not is_spent(item(), RetryPolicy(max_attempts=attempts), now=0.0)

@@ -1,6 +1,8 @@
 """What a batch makes of many rows, limits and torn files; sessions are played at once, without cells."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from errno import EIO, EMFILE, ENOSPC
 from pathlib import Path
 from time import time
 from typing import Any
@@ -8,15 +10,17 @@ from typing import Any
 import orjson
 import pytest
 from anyio.lowlevel import checkpoint
-from tests.host.batch.test_batch import HANG, Room
+from tests.host.batch.test_batch import HANG, Room, Rows, read
 
 import agentcell.host
+from agentcell.batch import machine
 from agentcell.batch.interruption import Interruption
 from agentcell.batch.lines import Lines
+from agentcell.batch.rows import Problem, Row
 from agentcell.orders import Order
 from agentcell.run import Attempted
 from agentcell.testing import stand_in
-from agentcell_protocol.errors import Category, SessionError, session_error
+from agentcell_protocol.errors import Category, RequestError, SessionError, session_error
 from agentcell_protocol.result import SessionResult, failed
 
 pytestmark = pytest.mark.anyio
@@ -135,3 +139,83 @@ async def test_a_last_row_that_hangs_ends_at_its_limit_and_so_does_the_batch(tmp
         last = room.row("last", *HANG, limits={"max_execution_seconds": 1})
         end = await room.batch(room.row("first"), last, width=2)
     assert (end.exit_code, room.statuses()) == (1, {"first": "complete", "last": "timeout"})
+
+
+def no_descriptors(_order: Order) -> SessionError:
+    return session_error(Category.SPAWN_FAILED, "no more open files", errno=EMFILE)
+
+
+async def test_a_machine_that_has_run_out_for_a_while_costs_no_row_its_retries(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "FIRST_PAUSE_SECONDS", 0.1)
+    failures = iter(range(3))
+    play(monkeypatch, lambda order: None if next(failures, None) is None else no_descriptors(order))
+    end = await room.batch(*room.rows(5), width=2, retries=0)
+    assert (end.exit_code, room.statuses()) == (0, {f"row-{number}": "complete" for number in range(5)})
+    assert sorted(line["counted"] for line in room.journal("ended")) == [False] * 3 + [True] * 5
+    assert {line["reason"] for line in room.journal("paused")} == {"no more open files"}
+
+
+async def test_a_machine_that_starts_no_cell_at_all_ends_the_batch_and_all_stay_pending(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "FIRST_PAUSE_SECONDS", 0.01)
+    play(monkeypatch, no_descriptors)
+    end = await room.batch(*room.rows(5), width=2, retries=0)
+    assert (end.exit_code, end.snapshot.pending, room.statuses()) == (75, 5, {})
+    assert end.reason is not None
+    assert end.reason.startswith("no more open files, with no session of ours running: raise the limits on")
+    assert end.reason.endswith(". 5 rows are pending: run the same command again to go on")
+
+
+async def test_an_id_that_a_row_under_way_has_is_not_run_again(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    failures = iter([session_error(Category.OVERLOADED, "too much", retry_after_s=0.2)])
+    play(monkeypatch, lambda _: next(failures, None))
+    [row], [other] = read(room.row("a")), read(room.row("a", starting_message="Do something else."))
+    end = await room.batch(source=Rows([row, replace(other, number=2)]), width=1)
+    assert (end.exit_code, room.statuses()) == (1, {"line-2": "bad_request", "a": "complete"})
+
+
+@pytest.mark.parametrize("settings", [{}, {"retry_failed": True}, {"rerun_changed": True}])
+async def test_a_row_that_comes_again_once_it_has_its_result_is_passed_over(
+    room: Room, settings: dict[str, Any]
+) -> None:
+    end = await room.batch(source=Rows(read(room.row("a")) * 2), width=1, **settings)
+    assert (end.exit_code, room.statuses(), len(room.journal("started"))) == (0, {"a": "complete"}, 1)
+
+
+async def test_a_line_that_is_no_row_and_taken_for_one_under_way_is_passed_over(room: Room) -> None:
+    refusal = RequestError(None, "is no request", "mend it")
+    rows = [*read(room.row("line-2")), Problem(2, 0, "line-2", refusal)]
+    end = await room.batch(source=Rows(rows), width=2)
+    assert (end.exit_code, room.statuses()) == (0, {"line-2": "complete"})
+
+
+async def test_an_end_that_cannot_be_written_down_is_no_success(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    append = Lines.append
+
+    async def full(self: Lines, message: dict[str, Any]) -> int:
+        if message.get("event") == "closed":
+            raise OSError(ENOSPC, "No space left on device")
+        return await append(self, message)
+
+    monkeypatch.setattr(Lines, "append", full)
+    end = await room.batch(*room.rows(2))
+    assert (end.exit_code, end.reason) == (1, f"{room.run_dir} cannot be written: No space left on device")
+    assert room.statuses() == {"row-0": "complete", "row-1": "complete"}
+    monkeypatch.undo()
+    assert (await room.batch(*room.rows(2))).exit_code == 0
+
+
+async def test_rows_that_cannot_be_read_any_further_end_the_batch(room: Room) -> None:
+    class Torn(Rows):
+        async def next(self) -> Row | Problem | None:
+            if (found := await super().next()) is None:
+                raise OSError(EIO, "Input/output error")
+            return found
+
+    end = await room.batch(source=Torn(read(room.row("a"))), width=1)
+    assert end.exit_code == 1
+    assert end.reason is not None
+    assert end.reason.startswith("the rows cannot be read any further: Input/output error")

@@ -1,0 +1,56 @@
+"""Attempts under way end together, and one of them alone where memory is scarce."""
+
+from agentcell.batch.flights import Flight, Flights
+from agentcell.batch.items import Item
+from agentcell.batch.rows import Row
+from agentcell.limits import Limits
+from agentcell_protocol.request import SessionRequest
+
+
+def flight(name: str, began: float = 1.0) -> Flight:
+    request = SessionRequest(session_name=name, agent_type="coder", project_dir="/", starting_message="hi")
+    return Flight.of(Item(Row(1, 0, name, "1:0123456789abcdef", request, Limits())), began)
+
+
+def state(one: Flight) -> tuple[str | None, str | None, bool]:
+    return one.cut, one.stop.reason, one.stop.forced.is_set()
+
+
+def test_what_is_under_way_is_known_until_it_has_ended() -> None:
+    flights, one = Flights(), flight("a")
+    flights.add(one)
+    assert ("a" in flights, "b" in flights, state(one)) == (True, False, (None, None, False))
+    flights.remove(one)
+    assert "a" not in flights
+
+
+def test_what_comes_once_all_are_ended_or_killed_is_so_too() -> None:
+    flights, first, second, third = Flights(), flight("a"), flight("b"), flight("c")
+    flights.add(first)
+    flights.end_all("interrupted", "SIGINT")
+    flights.add(second)
+    assert state(first) == state(second) == ("interrupted", "SIGINT", False)
+    flights.kill_all()
+    flights.add(third)
+    assert state(first) == state(second) == state(third) == ("interrupted", "SIGINT", True)
+
+
+def test_why_a_cell_was_cut_first_is_why_it_was_cut() -> None:
+    flights, one = Flights(), flight("a")
+    flights.add(one)
+    flights.make_room()
+    flights.end_all("aborted", "SIGINT")
+    assert state(one) == ("memory", "SIGTERM", False)
+
+
+def test_the_youngest_makes_room_and_no_other_until_it_has_ended() -> None:
+    flights, old, young = Flights(), flight("old", 1.0), flight("young", 2.0)
+    flights.make_room()
+    flights.add(young)
+    flights.add(old)
+    flights.make_room()
+    flights.make_room()
+    assert (young.cut, old.cut) == ("memory", None)
+    flights.remove(young)
+    flights.make_room()
+    assert old.cut == "memory"
