@@ -102,6 +102,7 @@ class Admission:
             await self._tell(hold)
             if self.closing is None and hold is None and (found := self._take(now)) is not None:
                 self._busy += 1
+                self._shortage = machine.after_start(self._shortage, now)
                 return found
             await self._wait(now, hold)
         return None

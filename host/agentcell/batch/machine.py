@@ -3,7 +3,7 @@
 What a row met there is not its fault: it goes back, and that costs none of its retries.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from errno import EAGAIN, EDQUOT, EMFILE, ENFILE, ENOMEM, ENOSPC
 
 from agentcell_protocol.errors import Category, SessionError
@@ -12,7 +12,7 @@ EXHAUSTED = (EAGAIN, EDQUOT, EMFILE, ENFILE, ENOMEM, ENOSPC)
 """Why a cell cannot be started where processes, descriptors, memory or the disk have run out."""
 
 FIRST_PAUSE_SECONDS = 1.0
-"""Until the next cell is tried; doubled while none can be started."""
+"""Until another cell is tried, and between two that are while it is short; doubled while none can be started."""
 
 LONGEST_PAUSE_SECONDS = 30.0
 """Between two tries, while sessions run that may give something back."""
@@ -37,6 +37,11 @@ class Shortage:
 def is_the_machines(error: SessionError | None) -> bool:
     """Whether the session's cell could not be started because the machine had run out of something."""
     return error is not None and error.category is Category.SPAWN_FAILED and error.details.get("errno") in EXHAUSTED
+
+
+def after_start(shortage: Shortage, now: float) -> Shortage:
+    """A cell is about to be tried: while something is short, one at a time."""
+    return replace(shortage, until=now + FIRST_PAUSE_SECONDS) if shortage.tries else shortage
 
 
 def after_session(shortage: Shortage, error: SessionError | None, *, started: float, now: float) -> Shortage:

@@ -259,6 +259,19 @@ async def test_where_no_cell_can_be_started_the_next_one_is_tried_after_a_pause_
         assert desk.admission.closing is None  # the one that runs may give some back
 
 
+async def test_while_cells_may_not_start_one_is_tried_at_a_time() -> None:
+    async with opened("a b c") as desk:
+        assert await desk.take() == "a"
+        desk.fail_to_start("a")
+        desk.now += 1
+        assert await desk.take() == "a"
+        assert await desk.waits()
+        desk.now += 1
+        assert await desk.take() == "b"
+        desk.admission.learn(REQUEST, None, began=desk.now)
+        assert await desk.take() == "c"
+
+
 async def test_where_no_cell_can_be_started_and_none_runs_it_ends() -> None:
     async with opened("a b") as desk:
         for _ in range(MOST_TRIES):
