@@ -22,9 +22,6 @@ from agentcell_protocol.request import SessionRequest
 WAITING_ROWS = 100
 """Rows that wait for another attempt before no new ones are begun: all that is known of them is in memory."""
 
-MEMORY_LOOK_SECONDS = 1.0
-"""Between two looks at how much memory is free, while there is too little."""
-
 MEMORY_PATIENCE_SECONDS = 600.0
 """Without memory and without a cell of ours that could give some back: then somebody has to be told."""
 
@@ -200,7 +197,7 @@ class Admission:
         if hold is None:
             until = min((item.due for item in self._waiting), default=inf)
         else:
-            until = hold.until or now + MEMORY_LOOK_SECONDS
+            until = hold.until or now + memory.LOOK_SECONDS
         seconds = min(until, self._settings.caps.deadline or inf) - now
         with anyio.move_on_after(max(seconds, 0.0)):
             await self._changed.wait()

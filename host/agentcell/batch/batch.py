@@ -11,7 +11,7 @@ import anyio
 
 from agentcell.attempts import Tried
 from agentcell.batch import ending, memory
-from agentcell.batch.admission import MEMORY_LOOK_SECONDS, Admission, Closing, Hold
+from agentcell.batch.admission import Admission, Closing, Hold
 from agentcell.batch.directory import RunDirectory
 from agentcell.batch.ending import BatchEnd
 from agentcell.batch.flights import EventLog, Flight, Flights
@@ -30,6 +30,7 @@ from agentcell.orders import Order
 from agentcell.reap import in_thread
 from agentcell.result_file import write_result_file
 from agentcell.retry import RetryPolicy
+from agentcell_protocol.masking import Mask
 from agentcell_protocol.result import SessionResult
 
 
@@ -73,8 +74,9 @@ class Batch:
     async def run(self) -> BatchEnd:
         """All of it, once."""
         async with anyio.create_task_group() as tasks:
-            for watch in (self._fetch, self._heed, self._watch_memory, self._telling.watch):
+            for watch in (self._fetch, self._heed, self._telling.watch):
                 tasks.start_soon(watch)
+            tasks.start_soon(memory.watch, self._free_mb, self._settings.min_free_mb, self._flights.make_room)
             async with self._host.perform(self._orders()) as answers:
                 async for order, result in answers:
                     await self._settle(order.tag, result)
@@ -154,7 +156,7 @@ class Batch:
         self._tally.started(flight.id, flight.number, flight.began, is_retry=bool(flight.item.past))
         self._flights.add(flight)
         self._telling.stir()
-        log = EventLog(folder, partial(self._heard, flight.id))
+        log = EventLog(folder, Mask(environment, flight.request.env or {}), partial(self._heard, flight.id))
         return flight.order(folder, environment, self._run.keep_root(flight.id).absolute(), log)
 
     def _heard(self, row_id: str, event: Mapping[str, Any]) -> None:
@@ -211,14 +213,6 @@ class Batch:
         self._end_all("interrupted")
         await interruption.reached(KILL)
         self._flights.kill_all()
-
-    async def _watch_memory(self) -> None:
-        """End the youngest cell while memory is scarce, one at a time."""
-        least = self._settings.min_free_mb
-        while least:
-            await anyio.sleep(MEMORY_LOOK_SECONDS)
-            if memory.is_scarce(self._free_mb(), least):
-                self._flights.make_room()
 
     async def _held(self, hold: Hold | None) -> None:
         if hold is None:

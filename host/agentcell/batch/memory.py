@@ -1,14 +1,18 @@
 """Memory that is left on this machine, or to the control group that this process lives in, whichever is less."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
+import anyio
 import psutil
 
 MEBIBYTE = 1_048_576
 
 PUT_BACK_SHARE = 0.5
 """Of the memory that must be free to start a cell: below it one that runs has to make room."""
+
+LOOK_SECONDS = 1.0
+"""Between two looks at how much is free."""
 
 _V2_FILES = ("memory.max", "memory.current", "inactive_file")
 _V1_FILES = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
@@ -23,6 +27,14 @@ def has_room(free_mb: float, min_free_mb: float) -> bool:
 def is_scarce(free_mb: float, min_free_mb: float) -> bool:
     """Whether the youngest cell has to end."""
     return free_mb < min_free_mb * PUT_BACK_SHARE
+
+
+async def watch(free_mb: Callable[[], float], min_free_mb: float, on_scarce: Callable[[], object]) -> None:
+    """Look at it for ever, and say whenever it is scarce; not at all when none must be free."""
+    while min_free_mb:
+        await anyio.sleep(LOOK_SECONDS)
+        if is_scarce(free_mb(), min_free_mb):
+            on_scarce()
 
 
 def free_mb(root: Path = Path("/")) -> float:

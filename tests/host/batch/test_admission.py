@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from agentcell.batch import admission
+from agentcell.batch import memory
 from agentcell.batch.admission import (
     MEMORY_PATIENCE_SECONDS,
     WAITING_ROWS,
@@ -225,7 +225,7 @@ async def test_a_deadline_ends_a_wait() -> None:
 
 
 async def test_without_memory_nothing_goes_until_there_is_some(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admission, "MEMORY_LOOK_SECONDS", MOMENT)
+    monkeypatch.setattr(memory, "LOOK_SECONDS", MOMENT)
     async with opened("a b", min_free_mb=100.0) as desk:
         assert await desk.take() == "a"
         desk.free_mb = 99.0
