@@ -86,6 +86,7 @@ class Gauge:
         self._shared_mb = max(0.0, sum(row.memory_mb for row in rows) - memory_mb)
         self._weighed_at = self._now
         self.peak_memory_mb = max(self.peak_memory_mb or 0.0, memory_mb)
+        self._note_peak()  # of the rows that were read since, less is shared than was thought
 
     def exceeded(self) -> Exceeded | None:
         """The limit it is over, if it is and lives."""

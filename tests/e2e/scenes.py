@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import psutil
 
-from agentcell import Limits, run_session
+from agentcell import Host, Limits
 from agentcell.offline import Endpoint, ModelRequest, offline_environment, offline_model
 from agentcell_protocol.errors import SessionError
 from agentcell_protocol.result import SessionResult
@@ -86,7 +86,7 @@ def living(home: Path) -> list[psutil.Process]:
 
 
 def play(scenes: Mapping[str, Scene], folder: Path, *, backend: str = "asyncio") -> dict[str, Played]:
-    """Play all scenes, a few at a time, each with a project and a home of its own below `folder`."""
+    """Play all scenes in one host, a few at a time, each with a project and a home of its own below `folder`."""
     sessions = [{"match": _mark(name), "turns": list(scene.turns)} for name, scene in scenes.items()]
     with offline_model({"sessions": sessions}) as endpoint:
         return anyio.run(_play, endpoint, scenes, folder, backend=backend)
@@ -98,15 +98,15 @@ async def _play(endpoint: Endpoint, scenes: Mapping[str, Scene], folder: Path) -
 
     async def one(name: str, scene: Scene) -> None:
         async with places:
-            played[name] = await _play_one(endpoint, name, scene, folder / name)
+            played[name] = await _play_one(host, endpoint, name, scene, folder / name)
 
-    async with anyio.create_task_group() as tasks:
+    async with Host(AT_ONCE) as host, anyio.create_task_group() as tasks:
         for name, scene in scenes.items():
             tasks.start_soon(one, name, scene)
     return played
 
 
-async def _play_one(endpoint: Endpoint, name: str, scene: Scene, folder: Path) -> Played:
+async def _play_one(host: Host, endpoint: Endpoint, name: str, scene: Scene, folder: Path) -> Played:
     project, home = _filled(folder / "project", scene.files), _filled(folder / "home", scene.home_files)
     request = {
         "session_name": name,
@@ -124,7 +124,7 @@ async def _play_one(endpoint: Endpoint, name: str, scene: Scene, folder: Path) -
 
     env = {**offline_environment(endpoint, home), **scene.env}
     with anyio.fail_after(BOUND_SECONDS):
-        result = await run_session(request, limits=scene.limits, on_event=listen, env=env)
+        result = await host.run(request, limits=scene.limits, on_event=listen, env=env)
     moments.append(time.monotonic())
     requests = [asked for asked in endpoint.requests if asked.session_id == result.session_id]
     return Played(result, requests, events, moments, project)

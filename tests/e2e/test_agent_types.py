@@ -152,23 +152,12 @@ def test_the_command_line_runs_a_type_of_a_directory(tmp_path: Path) -> None:
     assert asked.prompt == "You read, and change nothing. $HOME costs $5.\n\nLook."
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["--agent-type", "coder"], "Invalid value for MESSAGE: is missing; say what the coder is to do"),
-        (["--agent-type", "reader", "hi"], "Invalid value for --agent-type: 'reader' is not known; use one of planner"),
-        (["--agents-dir", "no", "hi"], "Invalid value for --agents-dir: "),
-        (
-            ["--agent-type", "fixture_generator", "--context", "context.json"],
-            "Invalid value for --context: colours: is not taken by fixture_generator; it takes analysis_results",
-        ),
-    ],
-)
-def test_what_only_the_worker_knows_is_a_usage_error_all_the_same(
-    tmp_path: Path, arguments: list[str], told: str
-) -> None:
+def test_what_only_the_worker_knows_is_a_usage_error_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "context.json").write_text('{"colours": []}')
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "ANTHROPIC_API_KEY": "sk-ant-test"}
-    ended = agentcell(environment, tmp_path, *arguments)
+    ended = agentcell(environment, tmp_path, "--agent-type", "fixture_generator", "--context", "context.json")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert told in ended.stderr
+    assert (
+        "Invalid value for --context: colours: is not taken by fixture_generator; it takes analysis_results"
+        in ended.stderr
+    )

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -10,7 +11,7 @@ from uuid import uuid4
 import anyio
 import pytest
 
-from agentcell import Host, run_session
+from agentcell import Host
 from agentcell.offline import Endpoint, offline_environment, offline_model
 from agentcell.transcripts import kept_root
 from agentcell_protocol.result import SessionResult
@@ -52,10 +53,12 @@ def user(tmp_path: Path) -> User:
     return User(tmp_path)
 
 
-async def session(user: User, endpoint: Endpoint, project: Path, *, keep: Any = True, **members: Any) -> SessionResult:
+async def session(
+    host: Host, user: User, endpoint: Endpoint, project: Path, *, keep: Any = True, **members: Any
+) -> SessionResult:
     known = {"session_name": "a", "agent_type": "coder", "project_dir": str(project), "starting_message": "hi"}
     with anyio.fail_after(BOUND_SECONDS):
-        return await run_session({**known, **members}, env=user.environment(endpoint), keep=keep)
+        return await host.run({**known, **members}, env=user.environment(endpoint), keep=keep)
 
 
 def category(result: SessionResult) -> str | None:
@@ -69,14 +72,12 @@ def test_eight_sessions_at_once_leave_the_users_files_as_they_were(
     results = []
 
     async def run(host: Host) -> None:
-        known = {"session_name": "a", "agent_type": "coder", "project_dir": str(tmp_path), "starting_message": "hi"}
-        results.append(await host.run(known, env=user.environment(endpoint)))
+        results.append(await session(host, user, endpoint, tmp_path))
 
     async def main() -> None:
-        with anyio.fail_after(BOUND_SECONDS):
-            async with Host(max_sessions=8, max_starts=8) as host, anyio.create_task_group() as tasks:
-                for _ in range(8):
-                    tasks.start_soon(run, host)
+        async with Host(max_sessions=8, max_starts=8) as host, anyio.create_task_group() as tasks:
+            for _ in range(8):
+                tasks.start_soon(run, host)
 
     anyio.run(main)
     assert [result.status for result in results] == ["complete"] * 8
@@ -86,8 +87,12 @@ def test_eight_sessions_at_once_leave_the_users_files_as_they_were(
 
 
 def test_what_a_cell_has_to_itself_is_gone_and_its_conversation_is_kept_privately(tmp_path: Path, user: User) -> None:
+    async def main(endpoint: Endpoint) -> SessionResult:
+        async with Host() as host:
+            return await session(host, user, endpoint, tmp_path / "p")
+
     with offline_model({"turns": [WRITES, {"text": "Done."}]}) as endpoint:
-        result = anyio.run(lambda: session(user, endpoint, tmp_path / "p"))
+        result = anyio.run(main, endpoint)
     assert result.response == "Done."
     config = Path((tmp_path / "p/seen").read_text().strip())
     assert config.is_relative_to(user.temporary)
@@ -103,10 +108,12 @@ def test_a_conversation_is_gone_on_with_from_another_directory_and_again(
     tmp_path: Path, user: User, endpoint: Endpoint
 ) -> None:
     async def main() -> list[SessionResult]:
-        first = await session(user, endpoint, tmp_path / "p", starting_message="first")
-        resume = first.session_id
-        second = await session(user, endpoint, tmp_path / "q", starting_message="second", resume=resume)
-        return [first, second, await session(user, endpoint, tmp_path / "p", starting_message="third", resume=resume)]
+        async with Host() as host:
+            go_on = partial(session, host, user, endpoint)
+            first = await go_on(tmp_path / "p", starting_message="first")
+            second = await go_on(tmp_path / "q", starting_message="second", resume=first.session_id)
+            third = await go_on(tmp_path / "p", starting_message="third", resume=first.session_id)
+        return [first, second, third]
 
     results = anyio.run(main)
     assert {(result.status, result.session_id, result.transcript) for result in results} == {
@@ -123,8 +130,9 @@ def test_a_killed_session_can_be_gone_on_with_from_another_directory(tmp_path: P
     with offline_model({"turns": [kill, {"text": "Went on.", "times": "always"}]}) as endpoint:
 
         async def main() -> tuple[SessionResult, SessionResult]:
-            killed = await session(user, endpoint, tmp_path / "p", starting_message="before")
-            return killed, await session(user, endpoint, tmp_path / "q", resume=killed.session_id)
+            async with Host() as host:
+                killed = await session(host, user, endpoint, tmp_path / "p", starting_message="before")
+                return killed, await session(host, user, endpoint, tmp_path / "q", resume=killed.session_id)
 
         killed, resumed = anyio.run(main)
         asked = json.dumps(endpoint.requests[-1].messages)
@@ -137,11 +145,11 @@ def test_ids_that_are_unknown_taken_or_in_use_are_named(tmp_path: Path, user: Us
     known, unknown = str(uuid4()), str(uuid4())
     results: dict[str, SessionResult] = {}
 
-    async def main() -> None:
-        with offline_model({"turns": [{"text": "Slow.", "delay": 1.0, "times": "always"}]}) as endpoint:
+    async def main(endpoint: Endpoint) -> None:
+        async with Host(2) as host:
 
             async def run(name: str, **members: Any) -> None:
-                results[name] = await session(user, endpoint, tmp_path / "p", **members)
+                results[name] = await session(host, user, endpoint, tmp_path / "p", **members)
 
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(lambda: run("one", session_id=known))
@@ -149,7 +157,8 @@ def test_ids_that_are_unknown_taken_or_in_use_are_named(tmp_path: Path, user: Us
             await run("again", session_id=known)
             await run("unknown", resume=unknown)
 
-    anyio.run(main)
+    with offline_model({"turns": [{"text": "Slow.", "delay": 1.0, "times": "always"}]}) as endpoint:
+        anyio.run(main, endpoint)
     at_once = {category(results["one"]), category(results["other"])}
     assert at_once == {None, "unknown_session"}
     assert (category(results["again"]), category(results["unknown"])) == ("unknown_session", "unknown_session")
@@ -163,10 +172,10 @@ def test_a_conversation_need_not_be_kept_or_may_be_kept_elsewhere(
     tmp_path: Path, user: User, endpoint: Endpoint
 ) -> None:
     async def main() -> tuple[SessionResult, ...]:
-        nowhere = await session(user, endpoint, tmp_path / "p", keep=False)
-        there = await session(user, endpoint, tmp_path / "p", keep=tmp_path / "kept")
-        again = await session(user, endpoint, tmp_path / "p", keep=tmp_path / "kept", resume=there.session_id)
-        return nowhere, there, again
+        async with Host() as host:
+            run = partial(session, host, user, endpoint, tmp_path / "p")
+            nowhere, there = await run(keep=False), await run(keep=tmp_path / "kept")
+            return nowhere, there, await run(keep=tmp_path / "kept", resume=there.session_id)
 
     nowhere, there, again = anyio.run(main)
     assert (nowhere.status, nowhere.transcript) == ("complete", None)

@@ -2,14 +2,11 @@
 
 from collections import defaultdict
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any, Protocol
 
 import orjson
 import psutil
 from tests.e2e.scenes import living
-
-if TYPE_CHECKING:
-    import subprocess
 
 BOUND_SECONDS = 120.0
 """A multiple of what a batch takes on an idle machine."""
@@ -20,6 +17,14 @@ GONE_SECONDS = 15.0
 Lines = list[dict[str, Any]]
 
 
+class Killable(Protocol):
+    """A process that runs a batch."""
+
+    def kill(self) -> None: ...
+
+    def wait(self, timeout: float) -> int: ...
+
+
 def wait_for_rows(progress: IO[bytes], count: int) -> None:
     """Until so many more have finished than had at first, by what `--progress json` says, or all have."""
     seen = (orjson.loads(line) for line in progress if line.startswith(b"{"))
@@ -28,7 +33,7 @@ def wait_for_rows(progress: IO[bytes], count: int) -> None:
     next((now for now in finished if now >= first + count), None)
 
 
-def kill(process: "subprocess.Popen[bytes]", home: Path) -> None:
+def kill(process: Killable, home: Path) -> None:
     """Kill the batch; all of it is gone soon afterwards."""
     process.kill()
     process.wait(BOUND_SECONDS)

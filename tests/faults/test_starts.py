@@ -1,5 +1,6 @@
-"""A CLI that does not come up is named within the start limit, with what it said, through host and worker."""
+"""Sessions with the real SDK start a few at a time, and a CLI that does not come up is named in time."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,11 @@ BOUND_SECONDS = 60
 
 STARTUP_SECONDS = 10
 """For a worker to start, and for its CLI not to."""
+
+SESSIONS = 40
+
+STARTS_SECONDS = 30
+"""For one session at least so many: the CLI that is played answers at once."""
 
 
 async def run(folder: Path, steps: list[Step], **members: Any) -> SessionResult:
@@ -86,3 +92,32 @@ async def test_a_cli_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert ended.error is not None
     assert ended.error.category is Category.CLI_NOT_FOUND
     assert str(tmp_path / "nowhere") in ended.response
+
+
+class Starts:
+    """Counts the sessions that have greeted and not yet started."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+
+    def hear(self, event: dict[str, Any]) -> None:
+        self.now += {"hello": 1, "session_started": -1}.get(event["type"], 0)
+        self.most = max(self.most, self.now)
+
+
+async def test_forty_sessions_at_once_start_a_few_at_a_time_and_so_all_of_them_start(tmp_path: Path) -> None:
+    asked = script.request(tmp_path, cli_path=fake_cli(tmp_path), env=scripted(script.SUCCESS))
+    starts = Starts()
+    results: list[SessionResult] = []
+
+    async def run(host: Host) -> None:
+        results.append(await host.run(asked, env=script.environment(tmp_path), on_event=starts.hear))
+
+    with anyio.fail_after(BOUND_SECONDS):
+        async with Host(SESSIONS) as host, anyio.create_task_group() as tasks:
+            for _ in range(SESSIONS):
+                tasks.start_soon(run, host)
+    assert [result.response for result in results] == ["hello"] * SESSIONS
+    assert (starts.now, 0 < starts.most <= (os.cpu_count() or 1)) == (0, True)
+    assert max(result.execution_time for result in results) < STARTS_SECONDS
+    assert sorted(os.listdir(tmp_path)) == [".local", "claude"]  # noqa: PTH208

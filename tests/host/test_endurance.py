@@ -12,11 +12,11 @@ from tests.meta.source import ROOT
 
 pytestmark = pytest.mark.slow
 
-SESSIONS = 300
+SESSIONS = 200
 
 ENDS = {
-    "fork": {"fork complete 0": 210, "fork crashed 0": 60, "fork complete 1": 30},
-    "cold": {"cold complete 0": 300},
+    "fork": {"fork complete 0": 140, "fork crashed 0": 40, "fork complete 1": 20},
+    "cold": {"cold complete 0": 200},
 }
 """How they start and end, with how many strays, and how often."""
 

@@ -51,6 +51,15 @@ def test_what_is_shared_does_not_count_and_growth_does() -> None:
     assert cell.needs_weighing
 
 
+def test_what_was_reached_is_never_over_the_peak() -> None:
+    cell = gauge(max_memory_mb=100)
+    cell.read([row(memory_mb=60), row(2, 60)], 0)
+    cell.take_weight(weighed := cell.rows, 80)
+    cell.read([row(memory_mb=60), row(2, 90)], 1)
+    cell.take_weight(weighed, 110)
+    assert (cell.memory_mb, cell.peak_memory_mb) == (140, 140)
+
+
 def test_what_is_shared_is_found_out_anew_from_time_to_time() -> None:
     cell = gauge(max_memory_mb=100)
     cell.read([row(memory_mb=60), row(2, 60)], 0)
