@@ -1,7 +1,7 @@
 """What rows and attempts come to, counted in one way while a batch runs and when it is read. Pure."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from agentcell.batch.values import amount, number
@@ -49,7 +49,7 @@ class Rows:
 class Spending:
     """What all attempts came to. `retries` are those beyond a row's first; `known_usd` is the sum of known costs."""
 
-    tokens: Counter[str] = field(default_factory=Counter)
+    tokens: dict[str, int] = field(default_factory=dict)
     known_usd: float = 0.0
     known_costs: int = 0
     unknown_costs: int = 0
@@ -67,9 +67,10 @@ class Spending:
 
     def add(self, usage: object, cost_usd: object) -> None:
         """An attempt took this, as far as it makes sense."""
-        if isinstance(usage, Mapping):
+        if isinstance(usage, dict):
             for name in TOKENS:
-                self.tokens[name] += number(usage.get(name)) or 0
+                if count := number(usage.get(name)):
+                    self.tokens[name] = self.tokens.get(name, 0) + count
         if (cost := amount(cost_usd)) is None:
             self.unknown_costs += 1
         else:

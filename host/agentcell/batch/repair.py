@@ -65,15 +65,16 @@ def repaired(path: Path, accept: Accept) -> Repair | None:
     An object that only lacks its line end is whole. Raises OSError; then the file is as it was.
     """
     with path.open("rb", BUFFER_BYTES) as file:
-        broken, is_ended = [], True
-        for line in scan(file):
-            if line.message is None or not accept(line.offset, line.message):
-                broken.append(line)
-            else:
-                is_ended = line.content.endswith(b"\n")
-        size = file.tell()
-    repair = _set_aside(path, broken, size) if broken else None
-    if not is_ended:
+        broken, offset, last = list[Line](), 0, b"\n"
+        for number, content in enumerate(file, 1):
+            message = _message(content)
+            if message is not None and accept(offset, message):
+                last = content
+            elif not content.isspace():
+                broken.append(Line(number, offset, content, message))
+            offset += len(content)
+    repair = _set_aside(path, broken, offset) if broken else None
+    if not last.endswith(b"\n"):
         _change(path, lambda fd: os.write(fd, b"\n"))
     return repair
 

@@ -6,9 +6,9 @@ BEYOND = 1e11
 
 def amount(value: object) -> float | None:
     """A time in Unix seconds, a number of seconds or of dollars; None where it can be none."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return value if 0 <= value < BEYOND else None
+    if type(value) is float or type(value) is int:
+        return value if 0 <= value < BEYOND else None
+    return None
 
 
 def number(value: object) -> int | None:

@@ -1,6 +1,5 @@
 """What became of each row is what the journal and the results say of it."""
 
-from collections import Counter
 from typing import Any
 
 import orjson
@@ -121,7 +120,7 @@ def test_a_row_that_is_run_again_has_all_its_retries_and_no_number_twice() -> No
 
 def test_what_was_spent_on_rows_that_run_again_or_have_finished_counts_once() -> None:
     lines = [start(), end(), start(2), end(2), journal.reopened(1.0, ids={"a"}), start(3), end(3)]
-    spent = Spending(Counter(input_tokens=6), known_usd=1.5, known_costs=3, retries=1)
+    spent = Spending({"input_tokens": 6}, known_usd=1.5, known_costs=3, retries=1)
     assert folded(*lines).spending == spent
     assert folded(*lines, finished={"a": Entry(0, "error", "crashed", "1:ab")}).spending == spent
 
@@ -131,7 +130,7 @@ def test_of_an_attempt_that_does_not_say_what_it_cost_nobody_knows_it() -> None:
     history = folded(
         *({**end(), "usage": {"output_tokens": "many", "input_tokens": 2}, "cost_usd": cost} for cost in amounts)
     )
-    assert history.spending == Spending(Counter(input_tokens=10), unknown_costs=5)
+    assert history.spending == Spending({"input_tokens": 10}, unknown_costs=5)
 
 
 def test_the_batch_itself_is_open_paused_or_closed() -> None:
