@@ -13,10 +13,8 @@ from agentcell.commands.run import run
 from agentcell.commands.schema import schema
 from agentcell.commands.status import status
 from agentcell.commands.stop import stop
+from agentcell.console import INTERRUPTED
 from agentcell_protocol.version import __version__
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C where no session was running: 128 + SIGINT."""
 
 BROKEN_PIPE = 141
 """Exit code when nobody reads what we print: 128 + SIGPIPE."""
@@ -33,7 +31,7 @@ for command in (run, batch, status, stop, agents, doctor, schema, offline_model)
 
 
 def main() -> None:
-    """The console script: exits with the command's code, without a traceback for what a user can cause."""
+    """Exit with the command's code, without a traceback for what a user can cause."""
     try:
         code = agentcell.main(standalone_mode=False)
         if sys.stdout is not None:

@@ -111,11 +111,13 @@ def test_the_others_run_when_that_is_asked_for(shell: Shell) -> None:
 
 def test_from_stdin_the_others_always_run(shell: Shell) -> None:
     rows = b"\n".join([json.dumps(shell.row("a")).encode(), b"nonsense", json.dumps(shell.row("b")).encode()])
-    ended = shell.run("-", "--run-dir", "piped", stdin=rows)
+    ended = shell.run("-", "--run-dir", "piped", "--progress", "none", stdin=rows)
     assert (ended.returncode, shell.results("piped")) == (
         1,
         {"a": "complete", "line-2": "bad_request", "b": "complete"},
     )
+    told = f"warning: rows may write to {shell.path / 'project'} at the same time; give each a copy of its own"
+    assert ended.stderr.decode().count(told) == 1
 
 
 def test_a_file_is_looked_through_before_anything_starts_where_there_is_no_stdin(shell: Shell) -> None:
@@ -123,6 +125,9 @@ def test_a_file_is_looked_through_before_anything_starts_where_there_is_no_stdin
     closing = ["sh", "-c", 'exec "$@" <&-', "sh"]
     ended = run_command([*closing, *shell.argv()], shell.path)
     assert (ended.returncode, (shell.path / "rows.run").exists()) == (2, False)
+    ended = run_command([*closing, *shell.argv("-")], shell.path)
+    assert (ended.returncode, (shell.path / "stdin.run").exists()) == (2, False)
+    assert b"stdin cannot be read: Bad file descriptor" in ended.stderr
 
 
 def test_rows_from_stdin_are_run_as_they_come(shell: Shell) -> None:
@@ -159,6 +164,36 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(shell: Shell) -> Non
     )
     assert ended.stderr.decode() == "4 rows, 3 would run: 1 finished, 1 again, 1 changed, 1 fresh\n"
     assert sorted((path, path.stat().st_mtime_ns) for path in (shell.path / "rows.run").rglob("*")) == before
+
+
+def test_rows_that_are_refused_leave_an_empty_directory_empty(shell: Shell) -> None:
+    shell.write("{")
+    (shell.path / "rows.run").mkdir()
+    assert (shell.run().returncode, list((shell.path / "rows.run").iterdir())) == (2, [])
+
+
+def test_a_file_that_is_written_over_meanwhile_ends_the_batch_and_nothing_false_is_kept(shell: Shell) -> None:
+    with gate(shell.path / "gate") as (open_gate, wait):
+        long = shell.row("c", {"text": "x" * 20_000})  # longer than what is read ahead
+        shell.write(shell.row("a", {"spawn": open_gate}, {"wait": 1}), shell.row("b"), long)
+        with started(shell.argv("rows.jsonl", "-j", "1"), shell.path) as process:
+            wait()
+            (shell.path / "rows.jsonl").write_text("{}")
+            _, told = process.communicate(timeout=BOUND_SECONDS)
+    assert (process.returncode, b"the rows cannot be read any further: line 3 was changed" in told) == (1, True)
+    assert set(shell.results()) <= {"a", "b"}
+
+
+def test_no_secret_of_the_environment_is_kept_with_what_is_said_of_a_session(shell: Shell) -> None:
+    said = "the batch's is 0-secret-0, the row's 1-secret-1"
+    steps = ({"stderr": f"{said}\n"}, {"tool": {"name": "Bash", "input": {"command": said}}})
+    failure = {"fail": {"category": "refusal", "message": said}}
+    shell.write(shell.row("a", *steps, failure, env={"ROW_KEY": "1-secret-1"}))
+    assert shell.run("rows.jsonl", "--env", "BATCH_TOKEN=0-secret-0").returncode == 1
+    kept = {file.name: file.read_text() for file in (shell.path / "rows.run").rglob("*") if file.is_file()}
+    assert {"run.json", "journal.jsonl", "results.jsonl", "request.json", "events.jsonl", "stderr.log"} <= set(kept)
+    assert [name for name, content in kept.items() if "-secret-" in content] == []
+    assert "the batch's is [masked], the row's [masked]" in kept["stderr.log"]
 
 
 def test_a_row_that_was_changed_is_refused_before_anything_starts(shell: Shell) -> None:
@@ -203,13 +238,25 @@ def test_an_account_that_is_refused_pauses_the_batch_and_says_how_to_go_on(shell
         (["rows.jsonl", "--retries", "9999"], "9999 is not in the range 0<=x<=1000"),
         (["-", "--max-failures", "5%"], "of a stream nobody knows the number of rows"),
         (["rows.jsonl", "--run-dir", "project"], "it has files in it and no run.json, so it is no run directory"),
-        (["rows.jsonl", "--defaults", "bad.json"], "id: would be the same for all rows; leave it out of the defaults"),
+        (["rows.jsonl", "--run-dir", ""], "it is empty; name a directory, or leave it out"),
+        (
+            ["rows.jsonl", "--run-dir", "rows.jsonl/x"],
+            "rows.jsonl/x: it cannot be made (Not a directory); name another",
+        ),
+        (["project"], "project cannot be read: Is a directory; name a file, or '-' for stdin"),
+        (["rows.jsonl", "--dry-run", "--json"], "--dry-run prints a line for each row, and no results for --json"),
+        (["rows.jsonl", "--dry-run", "--run-dir", "project"], "it has files in it and no run.json"),
+        (["rows.jsonl", "--defaults", "bad.json"], "bad.json: id: would be the same for all rows; leave it out of the"),
+        (["rows.jsonl", "--defaults", "dated.yaml"], "dated.yaml: limits.idle_seconds: must be a number"),
+        (["rows.jsonl", "--defaults", "empty.yaml"], "empty.yaml holds no object; write one with named members in it"),
     ],
 )
 def test_mistakes_on_the_command_line_are_told_with_their_remedy(shell: Shell, arguments: list[str], told: str) -> None:
     shell.write(shell.row("a"))
     (shell.path / "project" / "file").touch()
     (shell.path / "bad.json").write_text('{"id": "a"}')
+    (shell.path / "dated.yaml").write_text("model: 2030-01-31\nlimits: &all\n  idle_seconds: 2030-01-31\n")
+    (shell.path / "empty.yaml").touch()
     ended = shell.run(*arguments)
     assert ended.returncode == 2
     assert told in " ".join(ended.stderr.decode().split())

@@ -26,6 +26,18 @@ finally:
 """
 """The console script, telling on stderr which costly packages it has loaded."""
 
+INTERRUPTED_EARLY = """
+import sys
+from agentcell.console import main
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "click":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupt())
+main()
+"""
+"""The console script, interrupted while it loads what it needs."""
+
 SCRIPT = "turns:\n  - text: hello\n"
 
 
@@ -92,6 +104,11 @@ def test_a_script_that_cannot_be_played_is_named(tmp_path: Path, content: str | 
     assert ended.exit_code == 2
     assert "--script" in ended.stderr
     assert reason in ended.stderr
+
+
+def test_an_interrupt_while_it_loads_ends_it_without_a_traceback(tmp_path: Path) -> None:
+    ended = run_command([sys.executable, "-c", INTERRUPTED_EARLY, "--help"], tmp_path)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")
 
 
 def test_the_console_script_exits_with_the_usage_code(tmp_path: Path) -> None:

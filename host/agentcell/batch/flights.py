@@ -13,6 +13,7 @@ from agentcell.batch.recovery import EVENTS, REQUEST, RESULT
 from agentcell.orders import Order
 from agentcell.stop import Stop
 from agentcell.transcripts import PRIVATE_FILE, Keep
+from agentcell.writing import write_all
 from agentcell_protocol.cell import new_marker
 from agentcell_protocol.codec import encode
 from agentcell_protocol.masking import Mask, masked
@@ -126,14 +127,15 @@ def write_request(folder: Path, request: SessionRequest, environment: Mapping[st
 class EventLog:
     """The events of one attempt, a line each in a file of its folder; what cannot be written is done without."""
 
-    def __init__(self, folder: Path, hear: Callable[[dict[str, Any]], object]) -> None:
+    def __init__(self, folder: Path, mask: Mask, hear: Callable[[dict[str, Any]], object]) -> None:
         self._path = folder / EVENTS
+        self._mask = mask
         self._hear = hear
         self._left = MAX_EVENT_BYTES
 
     def add(self, event: dict[str, Any]) -> None:
-        """Keep it, and tell whoever watches."""
-        line = encode(event)
+        """Keep it without secrets, and tell whoever watches."""
+        line = encode(masked(event, self._mask))
         self._left -= len(line)
         if self._left > 0:
             with suppress(OSError):
@@ -144,6 +146,6 @@ class EventLog:
 def _append(path: Path, line: bytes) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE)
     try:
-        os.write(descriptor, line)
+        write_all(descriptor, line)
     finally:
         os.close(descriptor)

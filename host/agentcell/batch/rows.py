@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO
 
@@ -68,22 +67,20 @@ class Problem:
         return refused(self.error, {**self.names, "id": self.id})
 
 
-def read_rows(
-    source: BinaryIO, *, defaults: Mapping[str, Any] = NOTHING, base: Path | None = None
-) -> Iterator[Row | Problem]:
+def read_rows(source: BinaryIO, *, defaults: Mapping[str, Any] = NOTHING) -> Iterator[Row | Problem]:
     """As `read_lines`, where no row is known."""
-    for line in read_lines(source, lambda _id, _digest: False, defaults=defaults, base=base):
+    for line in read_lines(source, lambda _id, _digest: False, defaults=defaults):
         if not isinstance(line, KnownRow):
             yield line
 
 
 def read_lines(
-    source: BinaryIO, is_known: IsKnown, *, defaults: Mapping[str, Any] = NOTHING, base: Path | None = None
+    source: BinaryIO, is_known: IsKnown, *, defaults: Mapping[str, Any] = NOTHING
 ) -> Iterator[Row | KnownRow | Problem]:
     """The rows of a file or stream from its beginning, each as soon as its line is there. Blocks.
 
     To check a request takes many times what it takes to know it again. `defaults` (see `checked_defaults`) fill the
-    members a row leaves out. Relative paths are taken from `base` (the cwd).
+    members a row leaves out. Relative paths are those of the cwd.
     """
     seen: dict[str, int] = {}
     for line in take_in(source):
@@ -92,7 +89,7 @@ def read_lines(
         else:
             members = merged(line.members, defaults)
             content = digest(members)
-            found = _known(line, members, content, is_known) or _read(line, members, content, base)
+            found = _known(line, members, content, is_known) or _read(line, members, content)
         yield _unlike(found, seen)
 
 
@@ -103,7 +100,6 @@ def row_at(
     checksum: int,
     *,
     defaults: Mapping[str, Any] = NOTHING,
-    base: Path | None = None,
 ) -> Row | Problem | None:
     """The row whose line begins at `offset`, read again; None when the line is another now. Blocks."""
     line = take_at(source, offset, number)
@@ -112,17 +108,17 @@ def row_at(
     if isinstance(line.members, RequestError):
         return _nothing(line, line.members)
     members = merged(line.members, defaults)
-    return _read(line, members, digest(members), base)
+    return _read(line, members, digest(members))
 
 
-def checked_defaults(members: Mapping[str, Any], *, base: Path | None = None) -> Mapping[str, Any]:
+def checked_defaults(members: Mapping[str, Any]) -> Mapping[str, Any]:
     """The members that rows may leave out. Raises RequestError, which names the one that cannot be a default."""
     for name in ONE_EACH:
         if name in members:
             raise RequestError(name, "would be the same for all rows", "leave it out of the defaults")
     filled = {"session_name": "-", "agent_type": "-", "project_dir": os.sep, **members}
     Limits.from_mapping(filled.pop("limits", None))
-    parse_request(filled, base=base)
+    parse_request(filled)
     return MappingProxyType(dict(members))
 
 
@@ -130,13 +126,13 @@ def _nothing(line: Taken, error: RequestError) -> Problem:
     return Problem(line.number, line.offset, f"line-{line.number}", error)
 
 
-def _read(line: Taken, members: dict[str, Any], content: str, base: Path | None) -> Row | Problem:
+def _read(line: Taken, members: dict[str, Any], content: str) -> Row | Problem:
     try:
         limits = Limits.from_mapping(members.get("limits"))
         request = {name: value for name, value in members.items() if name != "limits"}
         if request.get("session_name") is None:
             request["session_name"] = default_name(content)
-        parsed = parse_request(request, base=base)
+        parsed = parse_request(request)
         return Row(line.number, line.offset, parsed.identity, content, parsed, limits, line.checksum)
     except RequestError as refusal:
         id_ = _own_id(members) or f"line-{line.number}"

@@ -4,7 +4,6 @@ import errno
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from threading import Semaphore, Thread
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
@@ -30,7 +29,7 @@ class Source(Protocol):
 class FileRows:
     """Rows of a file at known places (offset, number and checksum, in turn), each read again when its turn comes.
 
-    For one use. `name` is that of the file, for people.
+    For one use.
     """
 
     def __init__(
@@ -39,16 +38,12 @@ class FileRows:
         places: "array[int]",
         *,
         problems: list[Problem],
-        name: str = "the file",
         defaults: Mapping[str, Any] = NOTHING,
-        base: Path | None = None,
     ) -> None:
         self._file = file
-        self._name = name
         self._places = iter(places)
         self._problems = iter(problems)
         self._defaults = defaults
-        self._base = base
 
     async def next(self) -> Row | Problem | None:
         """The next row that is to be run, after all lines that are none. Raises OSError where the file was changed."""
@@ -58,10 +53,9 @@ class FileRows:
         if offset is None:
             return None
         number, checksum = next(self._places), next(self._places)
-        row = row_at(self._file, offset, number, checksum, defaults=self._defaults, base=self._base)
+        row = row_at(self._file, offset, number, checksum, defaults=self._defaults)
         if row is None:
-            changed = f"line {number} was changed while the rows were run; the same command again goes on with it"
-            raise OSError(errno.ESTALE, changed, self._name)
+            raise OSError(errno.ESTALE, f"line {number} was changed while they were run")
         return row
 
 
@@ -71,18 +65,9 @@ class StreamRows:
     A thread of its own waits for them: it may wait forever, and ends with the process.
     """
 
-    def __init__(
-        self,
-        descriptor: int = STDIN,
-        *,
-        name: str = "stdin",
-        defaults: Mapping[str, Any] = NOTHING,
-        base: Path | None = None,
-    ) -> None:
+    def __init__(self, descriptor: int = STDIN, *, defaults: Mapping[str, Any] = NOTHING) -> None:
         self._descriptor = descriptor
-        self._name = name
         self._defaults = defaults
-        self._base = base
         self._wanted = Semaphore(0)
         self._thread: Thread | None = None
         self._is_over = False
@@ -101,7 +86,7 @@ class StreamRows:
         self._wanted.release()
         await self._arrived.wait()
         if self._failure is not None:
-            raise OSError(self._failure.errno, self._failure.strerror, self._name)
+            raise self._failure
         return self._row
 
     def _read(self, token: Any) -> None:
@@ -109,7 +94,7 @@ class StreamRows:
         with suppress(RuntimeError):  # the loop has ended
             try:
                 with os.fdopen(self._descriptor, "rb", closefd=False) as stream:
-                    rows = read_rows(stream, defaults=self._defaults, base=self._base)
+                    rows = read_rows(stream, defaults=self._defaults)
                     while not self._is_over:
                         self._wanted.acquire()
                         run_sync(self._take, next(rows, None), None, token=token)

@@ -5,7 +5,6 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from agentcell.batch.history import History, ItemHistory
@@ -52,7 +51,6 @@ def survey(
     history: History | None,
     *,
     defaults: Mapping[str, Any] = NOTHING,
-    base: Path | None = None,
     retry_failed: bool = False,
     rerun_changed: bool = False,
     on_row: OnRow | None = None,
@@ -68,7 +66,7 @@ def survey(
             return False
         return not (retry_failed and result.status == "error")
 
-    for line in read_lines(file, is_finished, defaults=defaults, base=base):
+    for line in read_lines(file, is_finished, defaults=defaults):
         found.total += 1
         if isinstance(line, KnownRow) and history is not None and on_row is None:
             finished = history.finished[line.id]  # most lines of a batch that goes on, so it is done without more

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from agentcell.batch.settings import GRACE_SECONDS, MIN_FREE_MB, RETRIES
-from agentcell.commands.options import finite, mapping_file, pairs, seconds
+from agentcell.commands.options import finite, named_mapping, pairs, seconds
 
 MOST_RETRIES = 1_000
 """Nobody waits for more, and all of them are in a row's result."""
@@ -15,7 +15,7 @@ MOST_RETRIES = 1_000
 @click.argument("requests", metavar="REQUESTS.jsonl|-")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Sessions at a time.  [default: cores]")
 @click.option("--run-dir", metavar="DIR", help="Where all of it is kept.  [default: the file's name with .run]")
-@click.option("--defaults", callback=mapping_file, metavar="FILE", help="JSON or YAML: members that rows leave out.")
+@click.option("--defaults", callback=named_mapping, metavar="FILE", help="JSON or YAML: members that rows leave out.")
 @click.option(
     "--retries",
     type=click.IntRange(min=0, max=MOST_RETRIES),

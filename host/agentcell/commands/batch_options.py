@@ -14,6 +14,7 @@ from agentcell.batch.caps import Caps, MaxFailures, parse_max_failures
 from agentcell.batch.rows import checked_defaults
 from agentcell.batch.settings import Settings
 from agentcell.commands.moment import moment
+from agentcell.commands.options import MappingFile
 from agentcell.environment import cell_environment, with_cli_retries
 from agentcell.terminal import one_line
 from agentcell_protocol.errors import RequestError
@@ -26,7 +27,7 @@ class BatchOptions:
     requests: str
     jobs: int | None
     run_dir: str | None
-    defaults: dict[str, Any] | None
+    defaults: MappingFile | None
     retries: int
     retry_failed: bool
     rerun_changed: bool
@@ -70,13 +71,14 @@ class BatchOptions:
 
 def batch_defaults(options: BatchOptions) -> Mapping[str, Any]:
     """The members that rows may leave out. Raises click.UsageError for what cannot be one."""
-    members = dict(options.defaults or {})
+    members = dict(options.defaults.members) if options.defaults else {}
     try:
         if options.timeout is not None and isinstance(limits := members.get("limits", {}), Mapping):
             members["limits"] = {**limits, "max_execution_seconds": options.timeout}
         return checked_defaults(members)
     except RequestError as mistake:
-        raise click.BadParameter(str(mistake), param_hint="--defaults") from None
+        where = one_line(options.defaults.path) if options.defaults else "--timeout"
+        raise click.BadParameter(f"{where}: {mistake}", param_hint="--defaults") from None
 
 
 def batch_settings(options: BatchOptions) -> Settings:

@@ -39,9 +39,8 @@ class RowPlan:
 
 def plan_rows(file: BinaryIO, defaults: Mapping[str, Any], options: BatchOptions, history: History | None) -> RowPlan:
     """Take rows as they come, or look at all of a file. Blocks. Exits, once it is told why, where nothing is to run."""
-    name = options.shown_requests
     if options.is_stream(file):
-        return RowPlan(StreamRows(file.fileno(), name=name, defaults=defaults), Tally(time.time()))
+        return RowPlan(StreamRows(file.fileno(), defaults=defaults), Tally(time.time()))
     found = _survey(file, defaults, options, history)
     if not options.skip_invalid and (found.problems or found.refused):
         _refuse(found, options)
@@ -50,7 +49,7 @@ def plan_rows(file: BinaryIO, defaults: Mapping[str, Any], options: BatchOptions
     tally = Tally(time.time(), total=found.total)
     for (status, category), count in found.finished.items():
         tally.finished_before(status, category, count)
-    rows = FileRows(file, found.places, problems=found.problems, name=name, defaults=defaults)
+    rows = FileRows(file, found.places, problems=found.problems, defaults=defaults)
     return RowPlan(rows, tally, found.again)
 
 

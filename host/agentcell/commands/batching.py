@@ -38,6 +38,8 @@ from agentcell_protocol.result import SessionResult
 
 def run_in_foreground(options: BatchOptions) -> int:
     """Run the batch that the options ask for; the exit code. Raises click.UsageError for the caller's mistakes."""
+    if options.dry_run and options.as_json:
+        raise click.UsageError("--dry-run prints a line for each row, and no results for --json; leave one of them out")
     defaults, settings = batch_defaults(options), batch_settings(options)
     with _rows(options) as file:
         if options.dry_run:

@@ -84,6 +84,20 @@ def pairs(_context: click.Context, _option: click.Parameter, given: tuple[str, .
     return variables
 
 
+@dataclass(frozen=True, slots=True)
+class MappingFile:
+    """The object in a JSON or YAML file, and the file's path."""
+
+    path: str
+    members: dict[str, Any]
+
+
+def named_mapping(context: click.Context, option: click.Parameter, path: str | None) -> MappingFile | None:
+    """As `mapping_file`, where what is wrong with a member is told with the file's name."""
+    members = mapping_file(context, option, path)
+    return None if path is None or members is None else MappingFile(path, members)
+
+
 def mapping_file(_context: click.Context, _option: click.Parameter, path: str | None) -> dict[str, Any] | None:
     """The object in a JSON or YAML file."""
     import yaml
@@ -108,10 +122,18 @@ def _parsed(data: bytes) -> Any:
     import orjson
     import yaml
 
+    class Loader(yaml.SafeLoader):
+        """Has no dates, which JSON has not: they are the text that they are written as."""
+
+        yaml_implicit_resolvers = {
+            first: [(tag, pattern) for tag, pattern in known if not tag.endswith(":timestamp")]
+            for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        }
+
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:
-        return yaml.safe_load(data)
+        return yaml.load(data, Loader)  # noqa: S506 - it is a safe one
 
 
 def mcp_servers(context: click.Context, option: click.Parameter, path: str | None) -> dict[str, Any] | None:

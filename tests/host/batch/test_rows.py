@@ -28,8 +28,9 @@ ONE_OBJECT = "send one JSON object on one line"
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
@@ -41,8 +42,8 @@ def line(**more: Any) -> bytes:
     return json.dumps(members(**more)).encode() + b"\n"
 
 
-def read(text: bytes, base: Path, **defaults: Any) -> list[Row | Problem]:
-    return list(read_rows(io.BytesIO(text), defaults=defaults, base=base))
+def read(text: bytes, **defaults: Any) -> list[Row | Problem]:
+    return list(read_rows(io.BytesIO(text), defaults=defaults))
 
 
 def told(found: Row | Problem) -> tuple[int, str, str | None]:
@@ -53,25 +54,25 @@ def told(found: Row | Problem) -> tuple[int, str, str | None]:
 def test_a_row_is_its_request_its_limits_and_where_it_stands(project: Path) -> None:
     asked = members(id="one", session_name="s")
     first = line(id="zero")
-    assert read(first + line(**asked, limits={"idle_seconds": 5}), project)[1] == Row(
+    assert read(first + line(**asked, limits={"idle_seconds": 5}))[1] == Row(
         number=2,
         offset=len(first),
         id="one",
         digest=digest(asked),
-        request=parse_request(asked, base=project),
+        request=parse_request(asked),
         limits=Limits(idle_seconds=5),
     )
 
 
 def test_without_an_id_the_name_is_it_and_without_a_name_the_digest(project: Path) -> None:
-    named, unnamed = read(line(session_name="s") + line(session_name=None), project)
+    named, unnamed = read(line(session_name="s") + line(session_name=None))
     assert (named.id, unnamed.id) == ("s", "row-" + digest(members())[2:14])
     assert isinstance(unnamed, Row)
     assert unnamed.request.session_name == unnamed.id
 
 
 def test_relative_paths_are_the_callers(project: Path) -> None:
-    [row] = read(line(spec_dir="specs", id="a"), project)
+    [row] = read(line(spec_dir="specs", id="a"))
     assert isinstance(row, Row)
     assert (row.request.project_dir, row.request.spec_dir) == (str(project / "project"), str(project / "specs"))
 
@@ -86,17 +87,17 @@ def test_relative_paths_are_the_callers(project: Path) -> None:
     ],
 )
 def test_a_bom_and_blank_lines_are_no_rows(project: Path, text: bytes) -> None:
-    assert [found.id for found in read(text % (line(id="a"), line(id="b")), project)] == ["a", "b"]
+    assert [found.id for found in read(text % (line(id="a"), line(id="b")))] == ["a", "b"]
 
 
 def test_crlf_and_a_last_line_without_an_end_are_as_good(project: Path) -> None:
     text = line(id="a").replace(b"\n", b"\r\n") + line(id="b").rstrip()
-    assert [told(found) for found in read(text, project)] == [(1, "a", None), (2, "b", None)]
+    assert [told(found) for found in read(text)] == [(1, "a", None), (2, "b", None)]
 
 
 @pytest.mark.slow
 def test_two_million_blank_lines_are_passed_over(project: Path) -> None:
-    [row] = read(b"\n" * 2_000_000 + line(id="a"), project)
+    [row] = read(b"\n" * 2_000_000 + line(id="a"))
     assert (row.number, row.offset) == (2_000_001, 2_000_000)
 
 
@@ -120,18 +121,18 @@ def test_two_million_blank_lines_are_passed_over(project: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_said_of_that_line_only(project: Path, text: bytes, reason: str) -> None:
-    before, problem, after = read(line(id="a") + text.rstrip() + b"\n" + line(id="b"), project)
+    before, problem, after = read(line(id="a") + text.rstrip() + b"\n" + line(id="b"))
     assert (told(before), told(after)) == ((1, "a", None), (3, "b", None))
     assert isinstance(problem, Problem)
     assert (problem.number, problem.id, str(problem.error)[: len(reason)]) == (2, "line-2", reason)
 
 
 def test_an_id_of_200_emoji_is_one(project: Path) -> None:
-    assert [told(found) for found in read(line(id="😀" * 200), project)] == [(1, "😀" * 200, None)]
+    assert [told(found) for found in read(line(id="😀" * 200))] == [(1, "😀" * 200, None)]
 
 
 def test_a_problem_has_the_rows_own_id_where_that_can_be_one(project: Path) -> None:
-    [problem] = read(line(id="a", max_turns=0), project)
+    [problem] = read(line(id="a", max_turns=0))
     assert isinstance(problem, Problem)
     assert problem == Problem(1, 0, "a", problem.error, digest(members(max_turns=0)), problem.names)
     error = RequestError("max_turns", "0 is not allowed here", "give 1 or more")
@@ -141,7 +142,7 @@ def test_a_problem_has_the_rows_own_id_where_that_can_be_one(project: Path) -> N
 @pytest.mark.slow
 def test_a_line_that_is_too_long_is_named_and_the_next_one_is_read(project: Path) -> None:
     long = b'{"starting_message": "' + b"x" * LINE_LIMIT + b'"}\n'
-    problem, row = read(long + line(id="a"), project)
+    problem, row = read(long + line(id="a"))
     reason = f"the request: a line is longer than the limit of {LINE_LIMIT} bytes"
     assert told(problem) == (1, "line-1", f"{reason}; put large inputs into files and name them in the message")
     assert (row.id, row.number, row.offset) == ("a", 2, len(long))
@@ -154,25 +155,25 @@ def test_the_limit_is_the_lines_whatever_its_end_is(
 ) -> None:
     monkeypatch.setattr(intake, "LINE_LIMIT", 200)
     filler = 200 - len(line(id="a", starting_message="").rstrip()) + over
-    found = read(line(id="a", starting_message="x" * filler).rstrip() + end + line(id="b") * bool(end), project)
+    found = read(line(id="a", starting_message="x" * filler).rstrip() + end + line(id="b") * bool(end))
     assert [one.id for one in found] == ["line-1" if over else "a", *(["b"] if end else [])]
 
 
 def test_an_indented_row_is_one_problem_that_says_how_to_write_it(project: Path) -> None:
     indented = json.dumps(members(limits={"idle_seconds": 5}, tools=["Read"]), indent=2).encode()
-    first, *rest = read(indented + b"\n" + line(id="a") + indented, project)
+    first, *rest = read(indented + b"\n" + line(id="a") + indented)
     assert [told(found)[:2] for found in [first, *rest]] == [(1, "line-1"), (12, "a"), (13, "line-13")]
     assert isinstance(first, Problem)
     assert first.error.remedy == ONE_LINE
 
 
 def test_what_does_not_look_like_the_rest_of_a_row_is_a_problem_of_its_own(project: Path) -> None:
-    found = read(b'{"id":\nrubbish\n  rubbish\n' + line(id="a") + b"  rubbish\n", project)
+    found = read(b'{"id":\nrubbish\n  rubbish\n' + line(id="a") + b"  rubbish\n")
     assert [one.id for one in found] == ["line-1", "line-2", "line-3", "a", "line-5"]
 
 
 def test_of_two_rows_with_one_id_the_second_is_a_problem(project: Path) -> None:
-    first, second, third = read(line(id="a") + b"\n" + line(id="a", model="m") + line(session_name="a"), project)
+    first, second, third = read(line(id="a") + b"\n" + line(id="a", model="m") + line(session_name="a"))
     assert isinstance(second, Problem)
     assert (first.id, second.id, third.id) == ("a", "line-3", "line-4")
     assert str(second.error) == "id: a is the id of line 1, too; give each row an id of its own"
@@ -180,22 +181,22 @@ def test_of_two_rows_with_one_id_the_second_is_a_problem(project: Path) -> None:
 
 
 def test_two_rows_that_say_the_same_need_ids(project: Path) -> None:
-    first, second = read(line() + line(), project)
+    first, second = read(line() + line())
     assert (isinstance(first, Row), isinstance(second, Problem)) == (True, True)
 
 
 def test_no_two_have_one_id_even_when_a_row_is_called_as_a_line_would_be(project: Path) -> None:
-    found = read(line(id="line-2") + b"rubbish\nrubbish\n" + line(id="line-3"), project)
+    found = read(line(id="line-2") + b"rubbish\nrubbish\n" + line(id="line-3"))
     assert [one.id for one in found] == ["line-2", "line-2-again", "line-3", "line-4"]
     assert [isinstance(one, Problem) for one in found] == [False, True, True, True]
 
 
 def test_defaults_fill_what_a_row_leaves_out(project: Path) -> None:
     defaults = checked_defaults(
-        {"agent_type": "planner", "model": "m", "limits": {"idle_seconds": 5, "max_processes": 9}}, base=project
+        {"agent_type": "planner", "model": "m", "limits": {"idle_seconds": 5, "max_processes": 9}}
     )
     row = json.dumps({"id": "a", "project_dir": "project", "starting_message": "Go."}).encode() + b"\n"
-    bare, own = read(row + line(id="b", model=None, limits={"idle_seconds": 7}), project, **defaults)
+    bare, own = read(row + line(id="b", model=None, limits={"idle_seconds": 7}), **defaults)
     assert isinstance(bare, Row)
     assert isinstance(own, Row)
     assert (bare.request.agent_type, bare.request.model) == ("planner", "m")
@@ -207,11 +208,11 @@ def test_defaults_fill_what_a_row_leaves_out(project: Path) -> None:
 
 def test_defaults_are_checked_once_and_not_in_each_row(project: Path) -> None:
     with pytest.raises(RequestError, match=r"^modle: is not a member of a request; did you mean model\?$"):
-        checked_defaults({"modle": "m"}, base=project)
+        checked_defaults({"modle": "m"})
     with pytest.raises(RequestError, match=r"^limits\.idle: is not a limit"):
-        checked_defaults({"limits": {"idle": 5}}, base=project)
+        checked_defaults({"limits": {"idle": 5}})
     with pytest.raises(RequestError, match="is not a directory"):
-        checked_defaults({"project_dir": "none"}, base=project)
+        checked_defaults({"project_dir": "none"})
 
 
 @pytest.mark.parametrize("member", ONE_EACH)
@@ -241,30 +242,30 @@ class Pipe(io.RawIOBase):
 
 def test_a_row_is_there_as_soon_as_its_line_is(project: Path) -> None:
     pipe = Pipe([line(id="a"), line(id="b")])
-    found = read_rows(io.BufferedReader(pipe), base=project)
+    found = read_rows(io.BufferedReader(pipe))
     assert (next(found).id, pipe.asked) == ("a", 1)
     assert (next(found).id, pipe.asked) == ("b", 2)
 
 
 def test_a_row_is_read_again_from_where_it_stands(project: Path) -> None:
     source = io.BytesIO(b"\n" + line(id="a") + b"rubbish\n" + line(id="b"))
-    found = [one for one in read_rows(source, base=project) if isinstance(one, Row)]
-    again = [row_at(source, one.offset, one.number, one.checksum, base=project) for one in reversed(found)]
+    found = [one for one in read_rows(source) if isinstance(one, Row)]
+    again = [row_at(source, one.offset, one.number, one.checksum) for one in reversed(found)]
     assert (len(found), again) == (2, list(reversed(found)))
 
 
 @pytest.mark.parametrize("now", [b"", b"{}\n", line(id="a", model="m"), b"\n" * 9 + line(id="a"), b"rubbish\n"])
 def test_a_row_that_is_another_now_is_none(project: Path, now: bytes) -> None:
-    [row] = read_rows(io.BytesIO(line(id="a")), base=project)
+    [row] = read_rows(io.BytesIO(line(id="a")))
     assert isinstance(row, Row)
-    assert row_at(io.BytesIO(now), row.offset, row.number, row.checksum, base=project) is None
+    assert row_at(io.BytesIO(now), row.offset, row.number, row.checksum) is None
 
 
 def test_a_row_whose_project_is_gone_is_a_problem(project: Path) -> None:
     source = io.BytesIO(line(id="a"))
-    [row] = read_rows(source, base=project)
+    [row] = read_rows(source)
     assert isinstance(row, Row)
     (project / "project").rmdir()
-    found = row_at(source, row.offset, row.number, row.checksum, base=project)
+    found = row_at(source, row.offset, row.number, row.checksum)
     assert isinstance(found, Problem)
     assert (found.id, found.error.member) == ("a", "project_dir")

@@ -71,12 +71,11 @@ async def test_a_file_gives_what_is_to_be_run_after_what_is_no_row() -> None:
 @pytest.mark.anyio
 async def test_a_line_that_is_another_by_the_time_it_is_run_is_not_run() -> None:
     file = BytesIO(text({"id": "a"}, {"id": "b"}))
-    source = FileRows(file, survey(file, None, defaults=DEFAULTS).places, problems=[], name="f", defaults=DEFAULTS)
+    source = FileRows(file, survey(file, None, defaults=DEFAULTS).places, problems=[], defaults=DEFAULTS)
     assert await source.next() is not None
     file.truncate(15)
-    with pytest.raises(OSError, match="line 2 was changed while the rows were run") as changed:
+    with pytest.raises(OSError, match="line 2 was changed while they were run"):
         await source.next()
-    assert changed.value.filename == "f"
 
 
 def test_rows_that_have_their_results_are_known_again(tmp_path: Path) -> None:

@@ -153,6 +153,32 @@ def test_the_last_state_is_written_before_the_display_is_gone(tmp_path: Path) ->
     assert len(lines) <= 2
 
 
+def test_what_is_said_stands_above_the_picture_that_is_drawn_anew() -> None:
+    idle = replace(SEEN, running=())
+    with terminal() as stream:
+        view, same = LiveView(stream.fileno()), LiveView(stream.fileno())
+        written: list[bytes] = []
+        is_drawn = threading.Event()
+
+        def write(data: bytes) -> None:
+            written.append(data)
+            is_drawn.set()
+
+        with Display(view, write) as display:
+            display.show(idle)
+            assert is_drawn.wait(BOUND_SECONDS)
+            display.say("warning: look")
+        parts = [same.frame(idle), same.clear(), "warning: look\n", same.frame(idle), same.end()]
+        assert b"".join(written).decode() == "".join(parts)
+
+
+def test_what_is_said_is_shown_where_nothing_else_is(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w", encoding="utf-8") as file, display_on(file, None) as display:
+        display.show(SEEN)
+        display.say("warning: look")
+    assert (tmp_path / "log").read_text("utf-8") == "warning: look\n"
+
+
 def test_a_terminal_that_is_held_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentcell.batch.display.CLOSE_SECONDS", 0.01)
     is_held, goes_on = threading.Event(), threading.Event()

@@ -56,7 +56,13 @@ class Given:
 
 def test_the_second_of_a_stream_is_warned_of_once_and_those_that_are_done_do_not_count(tmp_path: Path) -> None:
     problem = Problem(2, 9, "line-2", RequestError(None, "it is none", "mend it"))
-    rows = [row("done", tmp_path), row("a", tmp_path), problem, row("b", tmp_path), row("c", tmp_path)]
+    rows: list[Row | Problem] = [
+        row("done", tmp_path),
+        row("a", tmp_path),
+        problem,
+        row("b", tmp_path),
+        row("c", tmp_path),
+    ]
     warned: list[tuple[str, str]] = []
     seen: list[str] = []
 
