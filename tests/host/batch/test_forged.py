@@ -97,7 +97,8 @@ def forge(chance: random.Random, message: dict[str, Any]) -> Any:
     elif way < 0.5 and isinstance(forged[name], dict) and forged[name]:
         forged[name] = forge(chance, forged[name])
     else:
-        forged[name] = chance.choice(ODD)
+        alike = [odd for odd in ODD if type(odd) is type(forged[name])]
+        forged[name] = chance.choice(alike if alike and chance.random() < 0.5 else ODD)
     return forged
 
 

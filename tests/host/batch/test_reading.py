@@ -173,6 +173,16 @@ def test_a_batch_that_did_all_is_finished(batch: Batch) -> None:
     assert (reading.state, reading.reason) == ("finished", None)
 
 
+def test_what_was_spent_on_a_row_that_runs_again_stays_counted(batch: Batch) -> None:
+    half_way(batch)
+    with RunDirectory.open(batch.path, {"rows": 5}) as run:
+        run.reopen(["bad", "well"])
+        run.reopen(["bad"])
+        assert run.history.spending.cost_usd == 1.0
+    seen = read_batch(batch.path, NOW + 10).snapshot
+    assert (seen.done, seen.failed, seen.cost_usd, seen.usage) == (0, 0, 1.0, Usage(output_tokens=7))
+
+
 def test_torn_tails_are_passed_over_and_left(batch: Batch) -> None:
     half_way(batch)
     for name in ("results", "journal"):
