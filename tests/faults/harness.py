@@ -39,6 +39,15 @@ def spawner(worker: str, *argv: str) -> Spawn:
     return partial(start_cold, command=command(worker, *argv))
 
 
+def bring_up(server: ForkServer) -> None:
+    """Have it there before the tests that share it, so that none of them is said to have left it behind."""
+
+    async def begin() -> None:
+        server.spawn({}, "/").close()
+
+    anyio.run(begin)
+
+
 class ForkedWorkers:
     """Starts misbehaving workers as forks of a server that has nothing of the SDK."""
 

@@ -38,7 +38,7 @@ async def test_a_tool_that_takes_too_much_memory_is_killed_near_the_limit_and_na
         "allowed": LIMIT_MB,
         "process": "hog",
     }
-    assert LIMIT_MB < reached <= peak < LIMIT_MB + NEAR_MB
+    assert LIMIT_MB <= reached <= peak < LIMIT_MB + NEAR_MB
     assert peak == result.peak_memory_mb
     assert str(pid) in result.response
     assert (result.error.category, result.error.retryable) == (Category.MEMORY_LIMIT, False)

@@ -3,29 +3,26 @@
 import asyncio
 import json
 import os
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
-from tests.faults.harness import WORKERS, Room, command
+from tests.faults.harness import Room, command
+from tests.host.stand_ins import forked_stand_ins
 
 from agentcell import Host, HostClosedError, SessionResult
 from agentcell.orders import Order
 from agentcell.stop import Stop
 from agentcell.stream import Answers
-from agentcell.testing import stand_in
 from agentcell_protocol.errors import Category, session_error
 
 pytestmark = pytest.mark.anyio
 
 BOUND_SECONDS = 60
 
-SMALL = (sys.executable, "-S", str(WORKERS / "answers_then_exits.py"), "0")
-
-MANY = 200
+MANY = 100
 
 TASKS_OF_A_SESSION = 12
 """Its own, and those of its supervision."""
@@ -44,11 +41,11 @@ def room(tmp_path: Path) -> Room:
     return Room(path)
 
 
-@pytest.fixture
-def worker() -> Iterator[Sequence[str]]:
-    """One that does what its request says."""
-    with stand_in() as worker_command:
-        yield worker_command
+@pytest.fixture(scope="module", autouse=True)
+def _stand_ins() -> Iterator[None]:
+    """Workers that do what their requests say."""
+    with forked_stand_ins():
+        yield
 
 
 def request(room: Room, name: str = "a", *steps: dict[str, Any], **members: Any) -> dict[str, Any]:
@@ -101,11 +98,11 @@ async def test_requests_of_any_kind_of_iterable_run_so_many_at_a_time(room: Room
     assert (running, most) == (0, 2)
 
 
-async def test_a_result_comes_as_soon_as_its_session_ends(room: Room, worker: Sequence[str]) -> None:
+async def test_a_result_comes_as_soon_as_its_session_ends(room: Room) -> None:
     requests = [request(room, "slow", *HANGS), *(request(room, name, {"text": name}) for name in "abc")]
     names = []
     async with (
-        Host(max_sessions=2, worker_command=worker) as host,
+        Host(max_sessions=2) as host,
         host.run_many(requests, env=room.environment) as results,
     ):
         async for result in results:
@@ -115,7 +112,7 @@ async def test_a_result_comes_as_soon_as_its_session_ends(room: Room, worker: Se
     assert names == ["a", "b", "c"]
 
 
-async def test_a_wrong_request_is_a_result_of_its_own(room: Room, worker: Sequence[str]) -> None:
+async def test_a_wrong_request_is_a_result_of_its_own(room: Room) -> None:
     steps = {"fail": {"category": "bad_request", "message": "agent_type: unknown"}}
     requests: list[Any] = [
         {"session_name": "wrong", "promt": "hi"},
@@ -123,22 +120,22 @@ async def test_a_wrong_request_is_a_result_of_its_own(room: Room, worker: Sequen
         request(room, "found", steps),
         request(room, "fine"),
     ]
-    async with Host(worker_command=worker) as host:
+    async with Host() as host:
         results = await take(host.run_many(requests, env=room.environment))
     bad = Category.BAD_REQUEST
     assert ends(results) == {("wrong", bad), (None, bad), ("found", bad), ("fine", "")}
 
 
-async def test_a_crash_is_its_own(room: Room, worker: Sequence[str]) -> None:
+async def test_a_crash_is_its_own(room: Room) -> None:
     dies: list[dict[str, Any]] = [{"tool": {"name": "Bash"}}, {"die": "SIGKILL"}]
     requests = [request(room, "dies", *dies), request(room, "fine", {"text": "fine"})]
-    async with Host(worker_command=worker) as host:
+    async with Host() as host:
         results = await take(host.run_many(requests, env=room.environment))
     assert ends(results) == {("dies", Category.CRASHED), ("fine", "fine")}
     assert {result.session_name: result.tool_calls for result in results} == {"dies": 1, "fine": 0}
 
 
-async def test_a_callback_that_raises_ends_its_own_session_and_no_other(room: Room, worker: Sequence[str]) -> None:
+async def test_a_callback_that_raises_ends_its_own_session_and_no_other(room: Room) -> None:
     file = room.path.parent / "result.json"
 
     def fail(event: dict[str, Any]) -> None:
@@ -146,7 +143,7 @@ async def test_a_callback_that_raises_ends_its_own_session_and_no_other(room: Ro
             raise OurError("no")
 
     requests = [request(room, "a", *HANGS, result_file=str(file)), request(room, "b", {"text": "b"})]
-    async with Host(worker_command=worker) as host:
+    async with Host() as host:
         results = await take(host.run_many(requests, env=room.environment, on_event=fail))
     assert ends(results) == {("a", Category.INTERNAL), ("b", "b")}
     failed = next(result for result in results if result.session_name == "a")
@@ -161,23 +158,23 @@ async def test_a_callback_that_raises_ends_its_own_session_and_no_other(room: Ro
 
 
 @pytest.mark.parametrize("anyio_backend", ["trio"])
-async def test_ctrl_c_in_a_callback_stays_what_it_is(room: Room, worker: Sequence[str]) -> None:
+async def test_ctrl_c_in_a_callback_stays_what_it_is(room: Room) -> None:
     def interrupt(_: dict[str, Any]) -> None:
         raise KeyboardInterrupt
 
     async def run() -> None:
-        async with Host(worker_command=worker) as host:
+        async with Host() as host:
             await take(host.run_many([request(room, "a", *HANGS)], env=room.environment, on_event=interrupt))
 
     with pytest.raises(KeyboardInterrupt):
         await run()
 
 
-async def test_what_the_requests_raise_comes_after_the_results_and_as_it_is(room: Room, worker: Sequence[str]) -> None:
+async def test_what_the_requests_raise_comes_after_the_results_and_as_it_is(room: Room) -> None:
     results: list[SessionResult] = []
 
     async def run() -> None:
-        async with Host(worker_command=worker) as host:
+        async with Host() as host:
             source = each(request(room, "a"), request(room, "b"), failure=OurError())
             await take(host.run_many(source, env=room.environment), results.append)
 
@@ -186,39 +183,39 @@ async def test_what_the_requests_raise_comes_after_the_results_and_as_it_is(room
     assert ends(results) == {("a", ""), ("b", "")}
 
 
-async def test_what_is_no_iterable_is_the_callers_mistake(room: Room, worker: Sequence[str]) -> None:
+async def test_what_is_no_iterable_is_the_callers_mistake(room: Room) -> None:
     requests: Any = 17
-    async with Host(worker_command=worker) as host:
+    async with Host() as host:
         with pytest.raises(TypeError, match="not iterable"):
             await take(host.run_many(requests))
 
 
-async def test_what_cannot_be_in_an_environment_is_raised(room: Room, worker: Sequence[str]) -> None:
-    async with Host(worker_command=worker) as host:
+async def test_what_cannot_be_in_an_environment_is_raised(room: Room) -> None:
+    async with Host() as host:
         with pytest.raises(ValueError, match="null byte"):
             await take(host.run_many([request(room)], env={**room.environment, "A": "\0"}))
 
 
-async def test_a_session_may_be_run_between_two_results(room: Room, worker: Sequence[str]) -> None:
-    async with Host(max_sessions=1, worker_command=worker) as host:
+async def test_a_session_may_be_run_between_two_results(room: Room) -> None:
+    async with Host(max_sessions=1) as host:
         results = []
         async for result in host.run_many([request(room, name) for name in "ab"], env=room.environment):
             results += [result, await host.run(request(room, f"after {result.session_name}"), env=room.environment)]
     assert [result.session_name for result in results] == ["a", "after a", "b", "after b"]
 
 
-async def test_two_loops_share_the_room_of_their_host(room: Room, worker: Sequence[str]) -> None:
+async def test_two_loops_share_the_room_of_their_host(room: Room) -> None:
     results: list[SessionResult] = []
-    async with Host(max_sessions=1, worker_command=worker) as host, anyio.create_task_group() as tasks:
+    async with Host(max_sessions=1) as host, anyio.create_task_group() as tasks:
         for names in ("ab", "cd"):
             requests = [request(room, name) for name in names]
             tasks.start_soon(take, host.run_many(requests, env=room.environment), results.append)
     assert sorted(str(result.session_name) for result in results) == list("abcd")
 
 
-async def test_after_a_break_the_host_ends_what_still_runs(room: Room, worker: Sequence[str]) -> None:
+async def test_after_a_break_the_host_ends_what_still_runs(room: Room) -> None:
     requests = [request(room, "a"), *(request(room, "b", *HANGS) for _ in range(5))]
-    async with Host(max_sessions=2, worker_command=worker) as host:
+    async with Host(max_sessions=2) as host:
         async for result in host.run_many(requests, env=room.environment):
             assert result.session_name == "a"
             break
@@ -226,9 +223,9 @@ async def test_after_a_break_the_host_ends_what_still_runs(room: Room, worker: S
     assert again.session_name == "again"
 
 
-async def test_an_exception_in_the_loop_leaves_the_host_as_it_is(room: Room, worker: Sequence[str]) -> None:
+async def test_an_exception_in_the_loop_leaves_the_host_as_it_is(room: Room) -> None:
     async def run() -> None:
-        async with Host(max_sessions=2, worker_command=worker) as host:
+        async with Host(max_sessions=2) as host:
             async for _ in host.run_many([request(room, "a"), request(room, "b", *HANGS)], env=room.environment):
                 raise OurError
 
@@ -236,9 +233,9 @@ async def test_an_exception_in_the_loop_leaves_the_host_as_it_is(room: Room, wor
         await run()
 
 
-async def test_a_cancellation_around_the_host_ends_all(room: Room, worker: Sequence[str]) -> None:
+async def test_a_cancellation_around_the_host_ends_all(room: Room) -> None:
     with anyio.CancelScope() as scope:
-        async with Host(max_sessions=2, worker_command=worker) as host:
+        async with Host(max_sessions=2) as host:
             requests = [request(room, "a", *HANGS) for _ in range(3)]
             await take(host.run_many(requests, env=room.environment, on_event=lambda _: scope.cancel()))
     assert scope.cancelled_caught
@@ -246,9 +243,9 @@ async def test_a_cancellation_around_the_host_ends_all(room: Room, worker: Seque
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_an_asyncio_timeout_around_the_host_is_one(room: Room, worker: Sequence[str]) -> None:
+async def test_an_asyncio_timeout_around_the_host_is_one(room: Room) -> None:
     async def run() -> None:
-        async with Host(max_sessions=2, worker_command=worker) as host:
+        async with Host(max_sessions=2) as host:
             await take(host.run_many([request(room, "a", *HANGS)] * 3, env=room.environment))
 
     with pytest.raises(TimeoutError):
@@ -259,9 +256,7 @@ async def test_an_asyncio_timeout_around_the_host_is_one(room: Room, worker: Seq
     assert list(room.path.iterdir()) == []
 
 
-async def test_a_host_that_is_left_gives_the_results_of_what_ran_and_says_that_there_was_more(
-    room: Room, worker: Sequence[str]
-) -> None:
+async def test_a_host_that_is_left_gives_the_results_of_what_ran_and_says_that_there_was_more(room: Room) -> None:
     results: list[SessionResult] = []
     outcomes: list[Exception] = []
     hanging = anyio.Event()
@@ -277,15 +272,15 @@ async def test_a_host_that_is_left_gives_the_results_of_what_ran_and_says_that_t
         except HostClosedError as closed:
             outcomes.append(closed)
 
-    async with anyio.create_task_group() as tasks, Host(max_sessions=1, worker_command=worker) as host:
+    async with anyio.create_task_group() as tasks, Host(max_sessions=1) as host:
         tasks.start_soon(consume, host)
         await hanging.wait()
     assert ends(results) == {("a", Category.CANCELLED)}
     assert len(outcomes) == 1
 
 
-async def test_a_closed_host_takes_no_requests(room: Room, worker: Sequence[str]) -> None:
-    host = Host(worker_command=worker)
+async def test_a_closed_host_takes_no_requests(room: Room) -> None:
+    host = Host()
     with pytest.raises(HostClosedError):
         host.run_many([])
     async with host:
@@ -296,9 +291,9 @@ async def test_a_closed_host_takes_no_requests(room: Room, worker: Sequence[str]
             await anext(answers)
 
 
-async def test_an_order_comes_back_with_its_result(room: Room, worker: Sequence[str]) -> None:
+async def test_an_order_comes_back_with_its_result(room: Room) -> None:
     orders = [order(room, name, {"text": name}, tag=number) for number, name in enumerate("abc")]
-    async with Host(worker_command=worker) as host:
+    async with Host() as host:
         done = [(one, result.response) async for one, result in host.perform(each(*orders))]
     assert sorted((one.tag, response, one is orders[one.tag]) for one, response in done) == [
         (0, "a", True),
@@ -307,7 +302,7 @@ async def test_an_order_comes_back_with_its_result(room: Room, worker: Sequence[
     ]
 
 
-async def test_an_order_can_be_stopped_by_itself(room: Room, worker: Sequence[str]) -> None:
+async def test_an_order_can_be_stopped_by_itself(room: Room) -> None:
     stop = Stop()
 
     def listen(event: dict[str, Any]) -> None:
@@ -315,7 +310,7 @@ async def test_an_order_can_be_stopped_by_itself(room: Room, worker: Sequence[st
             stop.cancel("SIGINT")
 
     first = order(room, "first", *HANGS, stop=stop, on_event=listen)
-    async with Host(worker_command=worker) as host:
+    async with Host() as host:
         results = [result async for _, result in host.perform(each(first, order(room, "second", {"text": "ok"})))]
     assert ends(results) == {("first", Category.CANCELLED), ("second", "ok")}
 
@@ -338,21 +333,21 @@ async def test_an_order_that_was_stopped_before_the_host_closes_is_not_killed(ro
     ]
 
 
-async def test_an_order_too_long_for_its_line_is_refused_as_a_result(room: Room, worker: Sequence[str]) -> None:
+async def test_an_order_too_long_for_its_line_is_refused_as_a_result(room: Room) -> None:
     long = Order(room.request(starting_message="x" * 33 * 1024 * 1024), environment=room.environment)
-    async with Host(worker_command=worker) as host:
+    async with Host() as host:
         results = [result async for _, result in host.perform(each(long, order(room, "b", {"text": "b"})))]
     assert ends(results) == {("a", Category.BAD_REQUEST), ("b", "b")}
 
 
-async def test_the_marker_of_an_order_is_in_its_cell(room: Room, worker: Sequence[str]) -> None:
+async def test_the_marker_of_an_order_is_in_its_cell(room: Room) -> None:
     pipe = room.path.parent / "pipe"
     os.mkfifo(pipe)
     reading = os.open(pipe, os.O_RDWR)
     one = order(room, "a", {"spawn": ["sh", "-c", f"echo $AGENTCELL_CELL > {pipe}"]}, {"hang": True})
     try:
         async with (
-            Host(worker_command=worker) as host,
+            Host() as host,
             host.perform(each(one)) as answers,
             anyio.create_task_group() as tasks,
         ):
@@ -366,7 +361,7 @@ async def test_the_marker_of_an_order_is_in_its_cell(room: Room, worker: Sequenc
 
 
 @pytest.mark.slow
-async def test_hundreds_of_requests_take_no_more_tasks_than_a_few(room: Room) -> None:
+async def test_a_hundred_requests_take_no_more_tasks_than_a_few(room: Room) -> None:
     made = 0
 
     def requests() -> Iterator[dict[str, Any]]:
@@ -376,7 +371,7 @@ async def test_hundreds_of_requests_take_no_more_tasks_than_a_few(room: Room) ->
             yield request(room)
 
     before, most_tasks, most_ahead, done = len(anyio.get_running_tasks()), 0, 0, 0
-    async with Host(max_sessions=4, worker_command=SMALL) as host:
+    async with Host(max_sessions=4) as host:
         async for result in host.run_many(requests(), env=room.environment):
             done += result.status == "complete"
             most_tasks = max(most_tasks, len(anyio.get_running_tasks()) - before)

@@ -7,11 +7,11 @@ from uuid import uuid4
 
 import anyio
 import pytest
+from tests.faults.endurance import forking
 from tests.faults.harness import KEY
 
 from agentcell import Host
 from agentcell.surroundings import Surroundings
-from agentcell.testing import stand_in
 from agentcell.transcripts import OccupiedError, kept_root
 from agentcell_protocol.request import SessionRequest, parse_request
 from agentcell_protocol.result import SessionResult
@@ -126,17 +126,17 @@ def test_where_nothing_can_be_kept_the_session_runs_and_is_told(home: Path) -> N
 @pytest.mark.slow
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_a_hundred_sessions_leave_no_files(home: Path) -> None:
+async def test_a_hundred_sessions_leave_no_files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentcell.resources.starting", forking)  # each starts in milliseconds
     around = environment(home, ANTHROPIC_API_KEY=KEY)
     members = {"session_name": "a", "agent_type": "coder", "project_dir": str(home), "starting_message": "hi"}
-    steps = [{"text": "done"}]
+    asked = {**members, "context": {"stand_in": [{"text": "done"}]}}
 
     async def run(host: Host) -> None:
-        assert (await host.run(members, env=around, keep=False)).status == "complete"
+        assert (await host.run(asked, env=around, keep=False)).response == "done"
 
-    with stand_in(steps) as command:
-        async with Host(max_sessions=10, worker_command=command) as host, anyio.create_task_group() as tasks:
-            for _ in range(100):
-                tasks.start_soon(run, host)
+    async with Host(max_sessions=10) as host, anyio.create_task_group() as tasks:
+        for _ in range(100):
+            tasks.start_soon(run, host)
     assert [path.name for path in home.parent.iterdir()] == ["home"]
     assert not kept_root(around).exists()
