@@ -4,6 +4,7 @@ import io
 from pathlib import Path
 
 from agentcell.batch.identity import slug
+from agentcell.batch.phrases import nothing_to_do
 from agentcell.batch.results import Entry
 from agentcell.batch.summary import MOST_FAILURES, Failure, Failures, failures_in, going_on, lines, summary
 from agentcell.batch.tally import Running, Snapshot
@@ -88,6 +89,15 @@ def test_the_first_failures_are_named_and_all_are_counted(tmp_path: Path) -> Non
     found = failures_in(finished, tmp_path)
     assert (len(found.first), found.total) == (MOST_FAILURES, 50)
     assert found.first[:2] == (Failure("r1", "crashed", 1, folder), Failure("r3", "crashed", 3, None))
+
+
+def test_of_a_batch_with_no_row_left_it_says_so_and_how_failed_ones_run_again() -> None:
+    assert [nothing_to_do(Snapshot(done=done, failed=failed)) for done, failed in ((0, 0), (2, 0), (2, 1), (0, 3))] == [
+        "nothing to do: there are no rows",
+        "nothing to do: every row has succeeded",
+        "nothing to do; 1 failed: --retry-failed runs it again",
+        "nothing to do; 3 failed: --retry-failed runs them again",
+    ]
 
 
 def test_it_says_how_to_go_on_when_rows_are_left() -> None:
