@@ -9,12 +9,14 @@ import pytest
 from tests.worker import script
 from tests.worker.script import Step, fake_cli, scripted
 
-from agentcell import Host, Limits, forkserver, run_session
+from agentcell import Host, Limits, forkserver
 from agentcell_protocol.cell import Start
 from agentcell_protocol.errors import Category
 from agentcell_protocol.result import SessionResult
 
-pytestmark = [pytest.mark.slow, pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
+pytestmark = pytest.mark.slow
+
+on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 
 BOUND_SECONDS = 60
 
@@ -27,26 +29,41 @@ STARTS_SECONDS = 30
 """For one session at least so many: the CLI that is played answers at once."""
 
 
-async def run(folder: Path, steps: list[Step], **members: Any) -> SessionResult:
-    home, project = folder / "home", folder / "project"
-    home.mkdir()
-    project.mkdir()
-    request = {
-        "session_name": "a",
-        "agent_type": "coder",
-        "project_dir": str(project),
-        "starting_message": "hi",
-        "cli_path": fake_cli(folder),
-        "env": {**scripted(steps), "MY_TOKEN": "hunter22-secret"},
-        **members,
-    }
-    limits = Limits(startup_seconds=STARTUP_SECONDS)
-    with anyio.fail_after(BOUND_SECONDS):
-        return await run_session(request, limits=limits, env={"HOME": str(home), "ANTHROPIC_API_KEY": "sk-ant-test"})
+LAST_WORDS: Step = {"stderr": "cannot go on with hunter22-secret\n"}
+
+CLIS: dict[str, list[Step] | None] = {
+    "never answers": [{"stderr": "still trying with hunter22-secret and sk-ant-test\n"}, {"hang": True}],
+    "exits": [LAST_WORDS, {"exit": 126}],
+    "crashes": [LAST_WORDS, {"signal": "SIGSEGV"}],
+    "is not there": None,
+}
 
 
-async def test_a_cli_that_never_answers_meets_the_startup_limit(tmp_path: Path) -> None:
-    ended = await run(tmp_path, [{"stderr": "still trying with hunter22-secret and sk-ant-test\n"}, {"hang": True}])
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, SessionResult]:
+    """How a session with each of these ends, all at once."""
+    folder = tmp_path_factory.mktemp("starts")
+    results: dict[str, SessionResult] = {}
+
+    async def run(host: Host, name: str, steps: list[Step] | None) -> None:
+        env = {**scripted(steps or []), "MY_TOKEN": "hunter22-secret"}
+        cli = fake_cli(folder) if steps else str(folder / "nowhere")
+        asked = script.request(folder, cli_path=cli, env=env)
+        limits = Limits(startup_seconds=STARTUP_SECONDS)
+        results[name] = await host.run(asked, limits=limits, env=script.environment(folder))
+
+    async def main() -> None:
+        with anyio.fail_after(BOUND_SECONDS):
+            async with Host(len(CLIS), max_starts=len(CLIS)) as host, anyio.create_task_group() as tasks:
+                for name, steps in CLIS.items():
+                    tasks.start_soon(run, host, name, steps)
+
+    anyio.run(main)
+    return results
+
+
+def test_a_cli_that_never_answers_meets_the_startup_limit(found: dict[str, SessionResult]) -> None:
+    ended = found["never answers"]
     assert ended.error is not None
     assert (ended.error.category, ended.error.details["limit"]) == (Category.TIMEOUT, "startup")
     assert ended.error.retryable
@@ -54,15 +71,11 @@ async def test_a_cli_that_never_answers_meets_the_startup_limit(tmp_path: Path) 
     assert str(ended.stderr_tail).endswith("still trying with [masked] and [masked]\n")
 
 
-@pytest.mark.parametrize(
-    ("end", "words"),
-    [
-        ({"exit": 126}, "exited with code 126"),
-        ({"signal": "SIGSEGV"}, "was ended by SIGSEGV"),
-    ],
-)
-async def test_a_cli_that_ends_at_once_is_named_with_its_last_words(tmp_path: Path, end: Step, words: str) -> None:
-    ended = await run(tmp_path, [{"stderr": "cannot go on with hunter22-secret\n"}, end])
+@pytest.mark.parametrize(("name", "words"), [("exits", "exited with code 126"), ("crashes", "was ended by SIGSEGV")])
+def test_a_cli_that_ends_at_once_is_named_with_its_last_words(
+    found: dict[str, SessionResult], name: str, words: str
+) -> None:
+    ended = found[name]
     assert ended.error is not None
     assert (ended.error.category, ended.response) == (
         Category.CLI_FAILED,
@@ -72,11 +85,13 @@ async def test_a_cli_that_ends_at_once_is_named_with_its_last_words(tmp_path: Pa
     assert ended.session_id is not None
 
 
+@pytest.mark.anyio
+@on_asyncio
 @pytest.mark.parametrize(
-    ("start", "can_fork", "found"), [("fork", True, "fork"), ("fork", False, "cold"), ("cold", True, "cold")]
+    ("start", "can_fork", "how"), [("fork", True, "fork"), ("fork", False, "cold"), ("cold", True, "cold")]
 )
 async def test_a_host_forks_its_workers_where_that_can_be_and_is_not_unwanted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: Start, can_fork: bool, found: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: Start, can_fork: bool, how: str
 ) -> None:
     monkeypatch.setattr(forkserver, "can_fork", lambda: can_fork)
     heard: list[Any] = []
@@ -84,14 +99,14 @@ async def test_a_host_forks_its_workers_where_that_can_be_and_is_not_unwanted(
     with anyio.fail_after(BOUND_SECONDS):
         async with Host(start=start) as host:
             ended = await host.run(asked, env=script.environment(tmp_path), on_event=heard.append)
-    assert (ended.response, ended.start, heard[0]["start"], ended.exit_code) == ("hello", found, found, 0)
+    assert (ended.response, ended.start, heard[0]["start"], ended.exit_code) == ("hello", how, how, 0)
 
 
-async def test_a_cli_that_is_not_there_is_named(tmp_path: Path) -> None:
-    ended = await run(tmp_path, [], cli_path=str(tmp_path / "nowhere"))
+def test_a_cli_that_is_not_there_is_named(found: dict[str, SessionResult]) -> None:
+    ended = found["is not there"]
     assert ended.error is not None
     assert ended.error.category is Category.CLI_NOT_FOUND
-    assert str(tmp_path / "nowhere") in ended.response
+    assert "/nowhere" in ended.response
 
 
 class Starts:
@@ -105,6 +120,8 @@ class Starts:
         self.most = max(self.most, self.now)
 
 
+@pytest.mark.anyio
+@on_asyncio
 async def test_forty_sessions_at_once_start_a_few_at_a_time_and_so_all_of_them_start(tmp_path: Path) -> None:
     asked = script.request(tmp_path, cli_path=fake_cli(tmp_path), env=scripted(script.SUCCESS))
     starts = Starts()

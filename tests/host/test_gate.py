@@ -1,20 +1,28 @@
 """Cells start a few at a time, and waiting for that is nobody's own time."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 from tests.faults.harness import command
+from tests.host.stand_ins import forked_stand_ins
 
 from agentcell import Host, Limits
 from agentcell.gate import Gate
 from agentcell.stop import Stop
-from agentcell.testing import stand_in
 
 pytestmark = pytest.mark.anyio
 
 BOUND_SECONDS = 60
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _stand_ins() -> Iterator[None]:
+    """Workers that do what their requests say."""
+    with forked_stand_ins():
+        yield
 
 
 @pytest.fixture
@@ -22,13 +30,13 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {"HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
 
 
-def request(project: Path, **members: Any) -> dict[str, Any]:
+def request(project: Path, *steps: dict[str, Any]) -> dict[str, Any]:
     return {
         "session_name": "a",
         "agent_type": "coder",
         "project_dir": str(project),
         "starting_message": "hi",
-        **members,
+        "context": {"stand_in": list(steps)},
     }
 
 
@@ -71,13 +79,11 @@ async def _wait_for(gate: Gate, stop: Stop) -> None:
 
 async def test_a_session_gives_its_turn_on_when_it_has_started(tmp_path: Path, environment: dict[str, str]) -> None:
     """The first one hangs after its start; the second could not run if it had to wait for its end."""
-    with stand_in([{"text": "up"}, {"hang": True}]) as worker, anyio.fail_after(BOUND_SECONDS):
-        async with (
-            Host(max_sessions=2, max_starts=1, worker_command=worker) as host,
-            anyio.create_task_group() as tasks,
-        ):
-            tasks.start_soon(lambda: host.run(request(tmp_path), env=environment))
-            result = await host.run(request(tmp_path, context={"stand_in": [{"text": "done"}]}), env=environment)
+    first = request(tmp_path, {"text": "up"}, {"hang": True})
+    with anyio.fail_after(BOUND_SECONDS):
+        async with Host(max_sessions=2, max_starts=1) as host, anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: host.run(first, env=environment))
+            result = await host.run(request(tmp_path, {"text": "done"}), env=environment)
             tasks.cancel_scope.cancel()
     assert result.response == "done"
 
@@ -85,17 +91,14 @@ async def test_a_session_gives_its_turn_on_when_it_has_started(tmp_path: Path, e
 async def test_the_wait_for_a_turn_counts_for_no_limit(tmp_path: Path, environment: dict[str, str]) -> None:
     """Each takes most of what it may; together they take several times that."""
     results = []
-    limits = Limits(max_execution_seconds=5)
+    limits = Limits(max_execution_seconds=2)
 
     async def run(host: Host) -> None:
-        results.append(await host.run(request(tmp_path), limits=limits, env=environment))
+        results.append(await host.run(silent, limits=limits, env=environment))
 
-    silent: list[dict[str, Any]] = [{"stdout": ""}, {"wait": 0.5}]
-    with stand_in(silent) as worker, anyio.fail_after(BOUND_SECONDS):
-        async with (
-            Host(max_sessions=12, max_starts=1, worker_command=worker) as host,
-            anyio.create_task_group() as tasks,
-        ):
+    silent = request(tmp_path, {"stdout": ""}, {"wait": 0.25})
+    with anyio.fail_after(BOUND_SECONDS):
+        async with Host(max_sessions=12, max_starts=1) as host, anyio.create_task_group() as tasks:
             for _ in range(12):
                 tasks.start_soon(run, host)
     assert {result.status for result in results} == {"complete"}
