@@ -8,6 +8,9 @@ from agentcell_protocol.version import PROTOCOL, __version__
 
 Message = dict[str, Any]
 
+FINISHED = "finished"
+"""The reason of `closed` when no rows are left."""
+
 
 def opened(at: float, *, host_pid: int, boot_id: str, config: Mapping[str, Any]) -> Message:
     """A host has begun, or goes on."""

@@ -18,9 +18,6 @@ from agentcell.batch.flights import Flight, write_request
 from agentcell.reap import in_thread
 from agentcell_protocol.result import SessionResult
 
-FINISHED = "finished"
-"""The reason for the end of a batch that has no rows left."""
-
 T = TypeVar("T")
 
 
@@ -80,7 +77,7 @@ class Ledger:
 
     async def closed(self, reason: str | None) -> bool:
         """The batch has ended; why, if rows are left."""
-        return await self._append(journal.closed(time.time(), reason=reason or FINISHED))
+        return await self._append(journal.closed(time.time(), reason=reason or journal.FINISHED))
 
     async def _append(self, message: journal.Message) -> bool:
         return await self._written(partial(self._run.journal.append, message)) is not None

@@ -13,6 +13,7 @@ from agentcell.batch.counts import Rows, rate
 from agentcell.batch.directory import CELLS, JOURNAL, RESULTS, read_description
 from agentcell.batch.history import History, OpenAttempt
 from agentcell.batch.identity import slug
+from agentcell.batch.journal import FINISHED
 from agentcell.batch.lock import Holder, holder, in_force, was_left
 from agentcell.batch.recovery import EVENTS
 from agentcell.batch.repair import BUFFER_BYTES, read_whole, scan
@@ -23,9 +24,6 @@ from agentcell.batch.values import amount, number
 
 State = Literal["running", "finished", "stopped", "interrupted"]
 """It runs; or every row has its result; or it ended with rows left, and said why; or its process died."""
-
-FINISHED_REASON = "finished"
-"""What the journal's `closed` line says when no rows are left."""
 
 UNSAID = "it ended without writing why"
 """The reason where there is no `closed` line, and the lock was given back: the disk was full, say."""
@@ -139,7 +137,7 @@ def _state(history: History, *, is_running: bool, was_left: bool) -> tuple[State
     if history.closed is None:
         return ("interrupted", None) if was_left else ("stopped", UNSAID)
     reason = str(history.closed.get("reason"))
-    return ("finished", None) if reason == FINISHED_REASON else ("stopped", reason)
+    return ("finished", None) if reason == FINISHED else ("stopped", reason)
 
 
 def _running(directory: Path, history: History) -> Iterator[Running]:
