@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -10,14 +11,18 @@ from typing import Any, Self
 
 import anyio
 import pytest
+from click.testing import CliRunner
 from tests.meta.pages import blocks, installed, page, run_block
 from tests.meta.source import MODULES
 from tests.worker.shop import put_quick_python
 
+from agentcell.cli import agentcell
+from agentcell.commands import foreground
 from agentcell.offline import offline_model
 from agentcell_protocol.codec import kind
-from agentcell_protocol.request import parse_request
-from agentcell_worker import client, session
+from agentcell_protocol.request import SessionRequest, parse_request
+from agentcell_protocol.result import SessionResult
+from agentcell_worker import client, preflight, session
 from agentcell_worker.agents.registry import AGENT_CONFIGS, CONVERSATION, AgentType
 from agentcell_worker.checks.analysis import analyse
 from agentcell_worker.trace import Trace
@@ -32,16 +37,6 @@ TEST = "from shop import total\n\n\ndef test_total() -> None:\n    assert total(
 
 SHAPE = ("success", "error", "generated_files", "validation")
 """What the flow that writes documentation delivers."""
-
-GIT = "git -c user.name=dev -c user.email=dev@localhost"
-CHECKPOINT = f"""
-set -e
-git init -q . && git add shop.py && {GIT} commit -qm before
-mkdir -p .migration-checkpoints/rollback
-git rev-parse HEAD > .migration-checkpoints/checkpoint-001-commit.txt
-echo true > .migration-checkpoints/rollback/checkpoint-001.sh
-chmod +x .migration-checkpoints/rollback/checkpoint-001.sh
-"""
 
 
 def call(name: str, **given: str) -> dict[str, Any]:
@@ -58,13 +53,7 @@ MODEL = {
         plays(
             "You write the documentation", call("Write", file_path="docs/shop.md", content="# Shop\n\nIt adds up.\n")
         ),
-        plays(
-            "You migrate an existing project",
-            call("Write", file_path="migration_plan.md", content="# Plan\n"),
-            call("Bash", command=CHECKPOINT),
-        ),
         plays("You write tests", call("Write", file_path="tests/test_shop.py", content=TEST)),
-        plays("You write pytest fixtures", call("Write", file_path="tests/conftest.py", content='"""Fixtures."""\n')),
     ],
     "turns": [{"text": "Nobody plays this agent."}],
 }
@@ -192,29 +181,46 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 def model_environment() -> Iterator[dict[str, str]]:
-    """What points a session at a model that plays all of these agents."""
+    """What points a session at a model that plays these agents."""
     with offline_model(MODEL) as endpoint:
         yield endpoint.environment()
 
 
-@pytest.mark.slow
-@pytest.mark.e2e
 @each_flow
-def test_a_command_that_is_shown_does_what_the_page_says(
-    agent: AgentType, model_environment: dict[str, str], tmp_path: Path
+def test_a_command_that_is_shown_is_a_request_of_its_type(
+    agent: AgentType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (block,) = of_language(section(agent.name), "bash")
+    asked: list[SessionRequest] = []
+
+    async def run(request: SessionRequest, *_: Any) -> SessionResult:
+        asked.append(request)
+        return SessionResult(status="complete", response="", session_name="a")
+
+    monkeypatch.setattr(foreground, "run_until_signalled", run)
+    monkeypatch.chdir(tmp_path)
+    for name, content in re.findall(r"^cat > (\S+) <<'END'\n(.*?)^END\n", block, re.DOTALL | re.MULTILINE):
+        (tmp_path / name).write_text(content)
+    program, *arguments = shlex.split(block.splitlines()[-1])
+    ended = CliRunner().invoke(agentcell, arguments)
+    assert (program, ended.exit_code, [request.agent_type for request in asked]) == ("agentcell", 0, [agent.name])
+    preflight.check_request(asked[0], agent)
+
+
+@pytest.mark.slow
+@pytest.mark.e2e
+def test_a_command_that_is_shown_does_what_the_page_says(model_environment: dict[str, str], tmp_path: Path) -> None:
+    """The one whose session is checked most; what the others' deliver is shown by the tests of their flows."""
+    (block,) = of_language(section("test_generator"), "bash")
     (tmp_path / "project").mkdir()
     (tmp_path / "project" / "shop.py").write_text(SHOP)
     put_quick_python(tmp_path / "project" / ".venv" / "bin" / "python")
     environment = {**installed(tmp_path), **model_environment}
     result = json.loads(run_block("bash", block, tmp_path, environment))
-    said = names([row[0] for row in rows(section(agent.name), "`flow`")])
-    if agent.name == "migration_assistant":
-        said.remove("error")
+    said = names([row[0] for row in rows(section("test_generator"), "`flow`")])
     assert sorted(result["flow"]) == sorted([*said, "session_ids"])
     assert (result["status"], result["flow"]["success"]) == ("complete", True)
-    assert result["flow"].get("validation", {"valid": True})["valid"] is True
+    assert result["flow"]["validation"]["valid"] is True
 
 
 @pytest.mark.slow
