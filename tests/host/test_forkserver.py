@@ -18,7 +18,7 @@ import anyio
 import psutil
 import pytest
 from tests.faults import forking
-from tests.faults.harness import ForkedWorkers
+from tests.faults.harness import ForkedWorkers, bring_up
 
 from agentcell.forked import ForkedChild
 from agentcell.forkserver import ForkServer, can_fork
@@ -57,8 +57,18 @@ print(json.dumps({
 """
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def workers() -> Iterator[ForkedWorkers]:
+    """One server for all tests that leave it as it is."""
+    workers = ForkedWorkers()
+    bring_up(workers.server)
+    yield workers
+    workers.server.close()
+
+
+@pytest.fixture
+def own_workers() -> Iterator[ForkedWorkers]:
+    """A server of the test's own, which is not there yet."""
     workers = ForkedWorkers()
     yield workers
     workers.server.close()
@@ -186,15 +196,15 @@ async def test_the_pid_is_known_as_long_as_the_cell_lives_and_after(workers: For
         assert end.out == f"{child.pid}\n"
 
 
-async def test_a_signal_sent_before_there_is_a_cell_reaches_it(workers: ForkedWorkers) -> None:
-    async with started(workers, LIVES) as child:
+async def test_a_signal_sent_before_there_is_a_cell_reaches_it(own_workers: ForkedWorkers) -> None:
+    async with started(own_workers, LIVES) as child:
         assert child.pid is None
         child.send(signal.SIGTERM)
         assert await child.exited() == -signal.SIGTERM
 
 
-async def test_a_cell_nobody_wants_any_more_is_never_forked(workers: ForkedWorkers, tmp_path: Path) -> None:
-    async with started(workers, f"open({str(tmp_path / 'ran')!r}, 'w')") as child:
+async def test_a_cell_nobody_wants_any_more_is_never_forked(own_workers: ForkedWorkers, tmp_path: Path) -> None:
+    async with started(own_workers, f"open({str(tmp_path / 'ran')!r}, 'w')") as child:
         child.hurry()
         assert (await ended(child)).status == UNSEEN
     assert not (tmp_path / "ran").exists()
@@ -218,28 +228,28 @@ async def test_an_environment_of_a_megabyte_arrives(workers: ForkedWorkers) -> N
     assert end.out == "1000000\n"
 
 
-async def test_many_cells_at_once_keep_their_streams_apart(workers: ForkedWorkers) -> None:
+async def test_many_cells_at_once_keep_their_streams_apart(own_workers: ForkedWorkers) -> None:
     ends: dict[int, Ended] = {}
 
     async def one(number: int) -> None:
-        ends[number] = await run(workers, f"print({number}); raise SystemExit({number})")
+        ends[number] = await run(own_workers, f"print({number}); raise SystemExit({number})")
 
     async with anyio.create_task_group() as tasks:
         for number in range(40):
             tasks.start_soon(one, number)
     assert ends == {number: Ended(number, f"{number}\n", "", 0) for number in range(40)}
-    assert server_of(workers).children() == []
+    assert server_of(own_workers).children() == []
 
 
 async def test_the_server_has_one_thread_no_descriptor_of_a_cell_and_nothing_of_the_hosts_environment(
-    workers: ForkedWorkers, monkeypatch: pytest.MonkeyPatch
+    own_workers: ForkedWorkers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-test")
-    await run(workers, "pass")
-    server = server_of(workers)
+    await run(own_workers, "pass")
+    server = server_of(own_workers)
     before = server.num_fds()
     for _ in range(5):
-        await run(workers, "pass")
+        await run(own_workers, "pass")
     assert (server.num_threads(), server.num_fds()) == (1, before)
     assert set(server.environ()) <= {"HOME", "LANG", "PATH", "LC_CTYPE"}
     assert server.cwd() == "/"
@@ -306,11 +316,11 @@ async def test_a_stray_that_ignores_sigterm_is_killed_and_starts_are_not_held_up
     assert time.monotonic() - began < 1.5
 
 
-async def test_a_zombie_that_a_dead_cell_left_is_reaped(workers: ForkedWorkers) -> None:
+async def test_a_zombie_that_a_dead_cell_left_is_reaped(own_workers: ForkedWorkers) -> None:
     program = "import os, sys\nif os.fork() == 0: os._exit(0)\nos.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)"
-    assert (await run(workers, program)).swept == 0
-    await run(workers, "pass")
-    assert server_of(workers).children() == []
+    assert (await run(own_workers, program)).swept == 0
+    await run(own_workers, "pass")
+    assert server_of(own_workers).children() == []
 
 
 async def test_a_cell_whose_host_let_it_go_is_ended(workers: ForkedWorkers) -> None:
@@ -346,25 +356,25 @@ def test_a_host_that_dies_is_missed_though_what_it_forked_holds_its_sockets() ->
     assert (alive, held) == ([], True)
 
 
-async def test_cells_outlive_a_lost_server_and_the_next_start_brings_a_new_one(workers: ForkedWorkers) -> None:
+async def test_cells_outlive_a_lost_server_and_the_next_start_brings_a_new_one(own_workers: ForkedWorkers) -> None:
     program = "import sys; print('up', flush=True); print(sys.stdin.read()); raise SystemExit(3)"
-    async with started(workers, program) as child:
+    async with started(own_workers, program) as child:
         await up(child)
-        lost = server_of(workers)
+        lost = server_of(own_workers)
         lost.kill()
         lost.wait(BOUND_SECONDS)
-        assert await run(workers, "print('new')") == Ended(0, "new\n", "", 0)
-        assert server_of(workers) != lost
+        assert await run(own_workers, "print('new')") == Ended(0, "new\n", "", 0)
+        assert server_of(own_workers) != lost
         assert child.status is None
         await child.stdin.write(b"still here")
         child.stdin.close()
         assert await ended(child) == Ended(UNSEEN, "still here\n", "", 0)
 
 
-async def test_a_cell_of_a_lost_server_can_be_signalled(workers: ForkedWorkers) -> None:
-    async with started(workers, LIVES) as child:
+async def test_a_cell_of_a_lost_server_can_be_signalled(own_workers: ForkedWorkers) -> None:
+    async with started(own_workers, LIVES) as child:
         await up(child)
-        server_of(workers).kill()
+        server_of(own_workers).kill()
         child.send(signal.SIGTERM)
         assert (await ended(child)).status == UNSEEN
 
@@ -391,11 +401,11 @@ async def test_a_host_that_does_not_listen_holds_nothing_up(workers: ForkedWorke
             assert (await run(workers, "pass")).status == 0
 
 
-async def test_an_idle_server_ends_at_once(workers: ForkedWorkers) -> None:
-    await run(workers, "pass")
-    server = server_of(workers)
+async def test_an_idle_server_ends_at_once(own_workers: ForkedWorkers) -> None:
+    await run(own_workers, "pass")
+    server = server_of(own_workers)
     began = time.monotonic()
-    workers.server.close()
+    own_workers.server.close()
     assert time.monotonic() - began < 0.5
     assert not server.is_running()
 
@@ -410,10 +420,10 @@ async def test_a_server_that_is_still_coming_up_ends_at_once() -> None:
     child.close()
 
 
-async def test_a_closing_server_ends_its_cells(workers: ForkedWorkers) -> None:
-    async with started(workers, LIVES) as child:
+async def test_a_closing_server_ends_its_cells(own_workers: ForkedWorkers) -> None:
+    async with started(own_workers, LIVES) as child:
         await up(child)
-        workers.server.close()
+        own_workers.server.close()
         assert (await ended(child)).status == -signal.SIGTERM
 
 
