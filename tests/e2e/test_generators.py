@@ -149,20 +149,6 @@ def test_documentation_is_asked_for_written_and_checked(tmp_path: Path, project:
     assert checks == [(name, state) for name in ("analyse", "validate") for state in ("started", "ended")]
 
 
-def test_a_session_that_fails_fails_the_documentation(tmp_path: Path, project: Path) -> None:
-    turns = [tool("Write", file_path="half.md", content="# Half\n"), {"error": {"status": 401}, "times": "always"}]
-    served = serve(tmp_path, turns, agent_type="documentation_generator", project_dir=str(project))
-    error = served.result["error"]
-    assert (served.exit_code, served.result["status"], error["category"]) == (1, "error", "authentication")
-    assert served.result["flow"] == {
-        "generated_files": [],
-        "success": False,
-        "error": error["message"],
-        "validation": {"valid": False, "issues": []},
-        "session_ids": [served.result["session_id"]],
-    }
-
-
 MIGRATE = """
 set -eu
 mkdir -p .migration-checkpoints/rollback

@@ -90,9 +90,18 @@ def wait_for(process: "subprocess.Popen[bytes]", kind: str) -> Any:
             return message
 
 
-@pytest.mark.parametrize("victim", ["worker", "guard"])
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-@pytest.mark.parametrize("busy", ["model", "tool"])
+@pytest.mark.parametrize(
+    ("victim", "number", "busy"),
+    [
+        ("worker", signal.SIGKILL, "model"),
+        ("worker", signal.SIGKILL, "tool"),
+        ("worker", signal.SIGTERM, "model"),
+        ("worker", signal.SIGTERM, "tool"),
+        ("guard", signal.SIGKILL, "model"),
+        ("guard", signal.SIGKILL, "tool"),
+        ("guard", signal.SIGTERM, "tool"),
+    ],
+)
 def test_whichever_dies_nothing_is_left(tmp_path: Path, victim: str, number: signal.Signals, busy: str) -> None:
     turns = [calls(f"{LIVES} & echo up > up; wait"), STALLS] if busy == "tool" else [STALLS]
     with offline_model({"turns": turns}) as endpoint, fifo(tmp_path / "up") as up, guarded(endpoint, tmp_path) as guard:
