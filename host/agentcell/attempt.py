@@ -81,8 +81,8 @@ def as_attempt(result: SessionResult, number: int) -> Attempt:
 
 
 def not_started(request: SessionRequest, error: SessionError) -> SessionResult:
-    """The result of a session whose cell never ran."""
-    result = failed(error, **_identity(request), session_id=request.session_id or request.resume)
+    """The result of a session whose cell never ran, and so cost nothing."""
+    result = failed(error, **_identity(request), session_id=request.session_id or request.resume, cost_usd=0.0)
     return result.model_copy(update={"attempts": [as_attempt(result, 1)]})
 
 

@@ -274,12 +274,12 @@ def test_a_worker_that_cannot_be_started_is_a_result() -> None:
         hint="check that the interpreter exists, and the limits on processes, memory and open files",
         errno=2,
     )
-    expected = failed(error, session_name="a", id="a", agent_type="coder")
-    attempt = Attempt(number=1, status="error", error=error)
+    expected = failed(error, session_name="a", id="a", agent_type="coder", cost_usd=0.0)
+    attempt = Attempt(number=1, status="error", error=error, cost_usd=0.0)
     assert spawn_failed(REQUEST, problem) == expected.model_copy(update={"attempts": [attempt]})
     assert error.retryable
 
 
-def test_a_session_that_never_ran_has_one_attempt() -> None:
+def test_a_session_that_never_ran_has_one_attempt_that_cost_nothing() -> None:
     error = session_error(Category.CANCELLED, "the session was cancelled by SIGINT", signal="SIGINT")
-    assert not_started(REQUEST, error).attempts == [Attempt(number=1, status="error", error=error)]
+    assert not_started(REQUEST, error).attempts == [Attempt(number=1, status="error", error=error, cost_usd=0.0)]
