@@ -101,6 +101,20 @@ async def test_what_is_on_its_way_is_not_cancelled(tmp_path: Path) -> None:
     assert (told, messages(path)) == ([0], [{"n": 1}])
 
 
+def test_the_name_of_a_new_file_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed, flush = list[Path](), os.fsync
+
+    def seen(fd: int) -> None:
+        flushed.append(Path(f"/proc/self/fd/{fd}").readlink())
+        flush(fd)
+
+    monkeypatch.setattr(os, "fsync", seen)
+    for expected in ([tmp_path], []):
+        with Lines.open(tmp_path / "f", anything):
+            assert flushed == expected
+        flushed.clear()
+
+
 def test_it_goes_on_behind_what_is_there_and_nothing_before_it_is_repaired(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b'{"n":1}\n{"n":')

@@ -129,6 +129,23 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("f", b"one")]
 
 
+def test_what_replaces_a_file_is_on_the_disk_before_it_has_its_name_and_then_the_name_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, flush = tmp_path / "f", os.fsync
+    path.write_bytes(b"one")
+    flushed: list[tuple[str, bytes]] = []
+
+    def seen(fd: int) -> None:
+        file = Path(f"/proc/self/fd/{fd}").readlink()
+        flushed.append((path.read_bytes().decode(), b"" if file.is_dir() else file.read_bytes()))
+        flush(fd)
+
+    monkeypatch.setattr(os, "fsync", seen)
+    put_whole(path, iter([b"two"]))
+    assert flushed == [("one", b"two"), ("two", b"")]
+
+
 def test_the_draft_of_one_who_died_is_no_obstacle(tmp_path: Path) -> None:
     (tmp_path / ".f.new").write_bytes(b"half")
     put_whole(tmp_path / "f", iter([b"one"]))
