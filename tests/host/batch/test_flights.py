@@ -44,13 +44,14 @@ def test_why_a_cell_was_cut_first_is_why_it_was_cut() -> None:
 
 
 def test_the_youngest_makes_room_and_no_other_until_it_has_ended() -> None:
-    flights, old, young = Flights(), flight("old", 1.0), flight("young", 2.0)
+    flights, old, young, younger = Flights(), flight("old", 1.0), flight("young", 2.0), flight("younger", 3.0)
     flights.make_room()
     flights.add(young)
     flights.add(old)
     flights.make_room()
+    flights.add(younger)
     flights.make_room()
-    assert (young.cut, old.cut) == ("memory", None)
+    assert (young.cut, old.cut, younger.cut) == ("memory", None, None)
     flights.remove(young)
     flights.make_room()
-    assert old.cut == "memory"
+    assert (old.cut, younger.cut) == (None, "memory")

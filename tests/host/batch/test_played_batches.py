@@ -88,6 +88,29 @@ async def test_a_quota_that_is_used_up_ends_admission_and_all_stay_pending(
     assert end.reason.startswith("the account's quota is used up: come back later. 4 rows are pending")
 
 
+async def test_all_is_on_the_disk_before_what_follows_from_it(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    happened: list[str] = []
+    append = Lines.append
+
+    async def noted(self: Lines, message: dict[str, Any]) -> int:
+        if message.get("event") == "started":
+            happened.extend(file.name for file in room.run_dir.glob(f"cells/*/{message['attempt']}/*"))
+        offset = await append(self, message)
+        happened.append(message.get("event", "result"))
+        return offset
+
+    def session(_order: Order) -> SessionError | None:
+        is_first = "session" not in happened
+        happened.append("session")
+        return session_error(Category.OVERLOADED, "too much") if is_first else None
+
+    monkeypatch.setattr(Lines, "append", noted)
+    play(monkeypatch, session)
+    await room.batch(room.row("a"), on_result=lambda _: happened.append("told"))
+    begin = ["request.json", "started", "session"]
+    assert happened == [*begin, "ended", *begin, "result", "told", "ended", "closed"]
+
+
 @pytest.mark.parametrize("file", ["journal.jsonl", "results.jsonl"])
 @pytest.mark.parametrize(
     "damage",
