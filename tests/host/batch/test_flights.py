@@ -1,9 +1,17 @@
 """Attempts under way end together, and one of them alone where memory is scarce."""
 
-from agentcell.batch.flights import Flight, Flights
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentcell.batch import flights as module
+from agentcell.batch.flights import EventLog, Flight, Flights
 from agentcell.batch.items import Item
 from agentcell.batch.rows import Row
 from agentcell.limits import Limits
+from agentcell_protocol.codec import encode
+from agentcell_protocol.masking import Mask
 from agentcell_protocol.request import SessionRequest
 
 
@@ -55,3 +63,16 @@ def test_the_youngest_makes_room_and_no_other_until_it_has_ended() -> None:
     flights.remove(young)
     flights.make_room()
     assert (old.cut, younger.cut) == (None, "memory")
+
+
+def test_a_session_that_says_too_much_is_heard_and_no_longer_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    event: dict[str, Any] = {"type": "text", "text": "again"}
+    monkeypatch.setattr(module, "MAX_EVENT_BYTES", 2 * len(encode(event)) + 1)
+    heard: list[dict[str, Any]] = []
+    log = EventLog(tmp_path, Mask({}), heard.append)
+    for _ in range(4):
+        log.add(event)
+    assert heard == [event] * 4
+    assert (tmp_path / "events.jsonl").read_bytes() == encode(event) * 2
