@@ -11,6 +11,7 @@ from agentcell.batch.account import (
     LONGEST_PAUSE_SECONDS,
     Account,
     after_error,
+    after_session,
     after_success,
     has_its_own,
     is_the_accounts,
@@ -134,9 +135,22 @@ def test_a_success_is_not_about_the_account() -> None:
     assert not is_the_accounts(None, request())
 
 
+def test_a_session_with_credentials_of_its_own_changes_nothing_and_another_does() -> None:
+    account = limited(Account(), at=NOW)
+    for ending in (None, error(), error(Category.AUTHENTICATION)):
+        own = after_session(account, request(ANTHROPIC_API_KEY="sk-ant-own"), ending, started=NOW + 60, now=NOW + 61)
+        assert own == account
+        assert after_session(account, request(), ending, started=NOW + 60, now=NOW + 61) != account
+
+
 def test_who_brings_credentials_says_nothing_of_the_account() -> None:
     assert has_its_own(request(ANTHROPIC_API_KEY="sk-ant-own"))
     assert not has_its_own(request(NODE_ENV="test"))
+
+
+def test_a_shorter_wait_opens_it_no_earlier() -> None:
+    account = limited(limited(Account(), at=NOW, retry_after_s=900), at=NOW + 1, retry_after_s=10)
+    assert account.opens_at == NOW + 900
 
 
 @given(

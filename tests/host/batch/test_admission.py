@@ -1,6 +1,6 @@
 """What goes next: a row that is due again before a new one, and nothing while something is against it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -69,6 +69,7 @@ class Desk:
         self.rows = Rows(names.split())
         self.tally = Tally(NOW, total=len(self.rows.left))
         self.holds: list[Hold | None] = []
+        self.on_next_hold: Callable[[], object] = bool
         self.admission = Admission(
             self.rows,
             settings,
@@ -80,6 +81,8 @@ class Desk:
 
     async def hear(self, hold: Hold | None) -> None:
         self.holds.append(hold)
+        on_hold, self.on_next_hold = self.on_next_hold, bool
+        on_hold()
 
     async def take(self) -> str | None:
         """The id of what is given out next, or None when nothing will be."""
@@ -177,6 +180,19 @@ async def test_a_limit_of_the_account_holds_all_until_it_is_over() -> None:
         assert desk.holds == [Hold("the account's rate limit", NOW + 60), None]
 
 
+async def test_a_limit_that_is_met_while_the_end_of_another_is_told_holds_the_next_row() -> None:
+    async with opened("a b") as desk:
+        await desk.take()
+        limited = session_error(Category.RATE_LIMIT, "slow down", retry_after_s=5.0)
+        desk.admission.learn(REQUEST, limited, began=NOW)
+        assert await desk.waits()
+        desk.on_next_hold = lambda: desk.admission.learn(REQUEST, limited, began=desk.now)
+        desk.now += 6.0
+        assert await desk.waits()
+        until = [hold and hold.until for hold in desk.holds]
+        assert until == [NOW + 5.0, None, NOW + 11.0]
+
+
 async def test_an_account_that_is_refused_ends_it() -> None:
     async with opened("a b") as desk:
         assert await desk.take() == "a"
@@ -184,6 +200,19 @@ async def test_an_account_that_is_refused_ends_it() -> None:
         desk.put_back("a")
         assert (await desk.take(), desk.admission.is_complete) == (None, False)
         assert desk.admission.closing == Closing("account", "the credentials were refused: no such key")
+
+
+async def test_a_quota_that_is_used_up_ends_it_unless_that_is_waited_for() -> None:
+    used_up = session_error(Category.RATE_LIMIT, "come back later", retry_after_s=7200.0)
+    async with opened("a") as desk, opened("a", waits_for_quota=True) as patient:
+        for one in (desk, patient):
+            await one.take()
+            one.admission.learn(REQUEST, used_up, began=NOW)
+            one.put_back("a")
+        assert await desk.take() is None
+        assert await patient.waits()
+        patient.now += 7200
+        assert await patient.take() == "a"
 
 
 async def test_a_row_with_credentials_of_its_own_says_nothing_of_the_account() -> None:

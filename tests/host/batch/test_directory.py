@@ -28,6 +28,7 @@ from agentcell.batch.directory import (
 from agentcell.batch.identity import slug
 from agentcell.batch.lock import holder, in_force, locked
 from agentcell.batch.repair import Repair
+from agentcell.batch.results import Results
 from agentcell.errors import BusyError, RunDirectoryError
 from agentcell_protocol.result import SessionResult
 from agentcell_protocol.version import PROTOCOL, __version__
@@ -322,6 +323,20 @@ def test_rows_that_are_run_again_are_as_if_they_had_not_been_tried(tmp_path: Pat
     with RunDirectory.open(tmp_path, {}) as run:
         assert (list(run.results.index), run.history.of("b")) == (["a"], again)
     assert json.loads((tmp_path / "results.jsonl").read_text())["id"] == "a"
+
+
+def test_that_rows_are_run_again_is_on_the_disk_before_their_results_are_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(_self: Results, _ids: list[str]) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Results, "drop", die)
+    with RunDirectory.open(tmp_path, {}) as run:
+        run.results.add_now("a", "1:aa", 1, DONE)
+        with pytest.raises(KeyboardInterrupt):
+            run.reopen(["a"])
+    assert events(tmp_path) == ["opened", "reopened"]
 
 
 def test_the_history_of_somebody_elses_can_be_read_and_nothing_changes(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import EMFILE, ENOENT
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,8 @@ def test_without_one_the_row_runs_again_and_that_costs_it_nothing(tmp_path: Path
         (Category.HOST_LOST, {}, False, False),
         (Category.RATE_LIMIT, {}, False, False),
         (Category.AUTHENTICATION, {}, False, False),
+        (Category.SPAWN_FAILED, {"errno": EMFILE}, False, False),
+        (Category.SPAWN_FAILED, {"errno": ENOENT}, True, False),
         (Category.CRASHED, {}, True, False),
         (Category.TIMEOUT, {"limit": "idle"}, True, False),
         (Category.TIMEOUT, {"limit": "wall"}, True, True),
