@@ -96,7 +96,10 @@ class Admission:
             now, self._changed = self._clock(), anyio.Event()
             self._look_at_caps(now)
             hold = self._held(now) if self._has_ready(now) else None
-            await self._tell(hold)
+            if hold != self._hold:
+                self._hold = hold
+                await self._on_hold(hold)
+                continue  # meanwhile something else may be against it
             if self.closing is None and hold is None and (found := self._take(now)) is not None:
                 self._busy += 1
                 self._shortage = machine.after_start(self._shortage, now)
@@ -186,11 +189,6 @@ class Admission:
         found, self._ahead = self._ahead, None
         self._wanted.set()
         return found
-
-    async def _tell(self, hold: Hold | None) -> None:
-        if hold != self._hold:
-            self._hold = hold
-            await self._on_hold(hold)
 
     async def _wait(self, now: float, hold: Hold | None) -> None:
         """Until something is different, a row is due, or what is against it may be over."""
