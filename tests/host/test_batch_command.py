@@ -107,6 +107,19 @@ def test_the_others_run_when_that_is_asked_for(shell: Shell) -> None:
     shell.write(shell.row("a"), "{", shell.row("b", colour="red"))
     assert shell.run("rows.jsonl", "--skip-invalid").returncode == 1
     assert shell.results() == {"line-2": "bad_request", "b": "bad_request", "a": "complete"}
+    again = shell.run("rows.jsonl", "--skip-invalid")
+    told = "nothing to do; 2 failed: --retry-failed runs them again"
+    assert (again.returncode, again.stderr.decode().splitlines()[-1]) == (1, told)
+
+
+def test_a_row_that_was_changed_is_no_success_where_the_others_run(shell: Shell) -> None:
+    shell.write(shell.row("a"))
+    shell.run()
+    shell.write(shell.row("a", {"text": "other"}), shell.row("b"))
+    ended = shell.run("rows.jsonl", "--skip-invalid")
+    told = "1 row was changed since: --rerun-changed runs it again"
+    assert (ended.returncode, ended.stderr.decode().splitlines()[-1]) == (1, told)
+    assert shell.results() == {"a": "complete", "b": "complete"}
 
 
 def test_from_stdin_the_others_always_run(shell: Shell) -> None:

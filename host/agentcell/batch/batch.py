@@ -68,7 +68,7 @@ class Batch:
         self._flights = Flights()
         self._ledger = Ledger(run, self._cannot_write)
         self._telling = Telling(self._tally, on_change, on_result, self._has_raised)
-        self._refused: list[str] = []
+        self._refused = 0
         self._failure: BaseException | None = None
 
     async def run(self) -> BatchEnd:
@@ -125,7 +125,7 @@ class Batch:
             return await self._begin(Item(row))
         match plan(row.digest, history, retry_failed=settings.retry_failed, rerun_changed=settings.rerun_changed):
             case "refused":
-                self._refused.append(row.id)
+                self._refused += 1
             case "finished":
                 self._tally.finished_before(history.status or "error", history.category)
             case "again" | "changed":
@@ -241,8 +241,8 @@ class Batch:
         self._flights.end_all(cut, self._interruption.reason or "SIGTERM")
 
     def _end(self) -> BatchEnd:
-        snapshot, refused = self._tally.snapshot(time.time()), tuple(self._refused)
+        snapshot = self._tally.snapshot(time.time())
         closing = self._admission.closing
         if closing is None or (self._admission.is_complete and closing.kind != "aborted"):
-            return ending.finished(snapshot, refused)
-        return ending.closed(snapshot, closing, refused, signal=self._interruption.reason)
+            return ending.finished(snapshot, self._refused)
+        return ending.closed(snapshot, closing, self._refused, signal=self._interruption.reason)

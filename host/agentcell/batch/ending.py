@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from agentcell.batch.admission import Closing
-from agentcell.batch.phrases import GO_ON, pending
+from agentcell.batch.phrases import GO_ON, changed, pending
 from agentcell.batch.tally import Snapshot
 from agentcell_protocol.exitcodes import CANCEL_SIGNALS, ERROR, OK, PAUSED, SIGNALLED
 
@@ -12,31 +12,26 @@ GO_ON_CAPPED = "run the command again with another cap to go on"
 
 @dataclass(frozen=True, slots=True)
 class BatchEnd:
-    """How a batch ended. `reason` is a sentence about why rows are left, and how to go on; None when none are.
-
-    `refused` are the ids of rows that were changed since they were run, and that nobody wanted to run again.
-    """
+    """How a batch ended. `reason` is a sentence about why rows are left, and how to go on; None when none are."""
 
     exit_code: int
     snapshot: Snapshot
     reason: str | None = None
-    refused: tuple[str, ...] = ()
 
 
-def finished(snapshot: Snapshot, refused: tuple[str, ...] = ()) -> BatchEnd:
-    """The end of a batch that has dealt with every row."""
+def finished(snapshot: Snapshot, refused: int = 0) -> BatchEnd:
+    """The end of a batch that has dealt with every row; so many of them were changed, and `refused`."""
     is_well = snapshot.failed == 0 and not refused
-    return BatchEnd(OK if is_well else ERROR, replace(snapshot, paused=None), refused=refused)
+    return BatchEnd(OK if is_well else ERROR, replace(snapshot, paused=None), changed(refused))
 
 
-def closed(
-    snapshot: Snapshot, closing: Closing, refused: tuple[str, ...] = (), *, signal: str | None = None
-) -> BatchEnd:
+def closed(snapshot: Snapshot, closing: Closing, refused: int = 0, *, signal: str | None = None) -> BatchEnd:
     """The end of a batch that has rows left, by the `signal` when somebody interrupted it."""
     left = "the rows that are left are pending" if snapshot.total is None else pending(snapshot)
     how = GO_ON_CAPPED if closing.kind == "cap" else GO_ON
     reason = closing.sentence if left is None else f"{closing.sentence}. {left.capitalize()}: {how}"
-    return BatchEnd(_code(closing, signal), replace(snapshot, paused=closing.sentence), reason, refused)
+    reasons = [part for part in (reason, changed(refused)) if part]
+    return BatchEnd(_code(closing, signal), replace(snapshot, paused=closing.sentence), "; ".join(reasons))
 
 
 def _code(closing: Closing, signal: str | None) -> int:

@@ -38,6 +38,14 @@ def pending(snapshot: Snapshot) -> str | None:
     return f"{left} {'row is' if left == 1 else 'rows are'} pending"
 
 
+def changed(count: int) -> str | None:
+    """What is said of rows that are another than when they were run; None when there are none."""
+    if not count:
+        return None
+    rows, them = ("row was", "it") if count == 1 else ("rows were", "them")
+    return f"{count} {rows} changed since: --rerun-changed runs {them} again"
+
+
 def nothing_to_do(snapshot: Snapshot) -> str:
     """What is said of a batch that has no row left to be run."""
     if not snapshot.failed:

@@ -16,16 +16,14 @@ from agentcell_protocol.errors import Category
 NAMELESS = re.compile(r"line-[0-9]+(?:-again)*")
 """The id of a line that is no row and says no id of its own."""
 
-PLACE = 3
-"""Numbers that say where a row is."""
-
 OnRow = Callable[[Row | KnownRow | Problem, Plan | None, ItemHistory | None], object]
 """Gets each line, what is done with it (None: it is no row), and what became of it until now."""
 
 
 @dataclass(slots=True)
 class Survey:
-    """The lines of a file. Of those that are to be run only `places` are kept: offset, number and checksum, in turn.
+    """The lines of a file. Of rows that are to be run or refused only `places` are kept: offset, number and
+    checksum, in turn.
 
     `finished` counts rows that keep their result, by status and category; `again` are the ids of those whose results
     are to be dropped; `refused` are changed rows; `writers` are the rows that are to be run and may write.
@@ -43,7 +41,7 @@ class Survey:
     @property
     def to_run(self) -> int:
         """How many rows are to be run."""
-        return len(self.places) // PLACE
+        return sum(self.plans[what] for what in TO_BE_RUN)
 
 
 def survey(
@@ -91,8 +89,9 @@ def survey(
 
 def _note_row(found: Survey, row: Row | KnownRow, what: Plan, known: ItemHistory | None) -> None:
     found.plans[what] += 1
-    if what in TO_BE_RUN and isinstance(row, Row):
+    if what != "finished" and isinstance(row, Row):
         found.places.extend((row.offset, row.number, row.checksum))
+    if what in TO_BE_RUN and isinstance(row, Row):
         found.writers.add(row)
     elif what == "refused":
         found.refused.append(row)

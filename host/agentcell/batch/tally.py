@@ -104,11 +104,6 @@ class Tally:
         """Rows that have finished with an error."""
         return self._rows.failed
 
-    @property
-    def finished(self) -> int:
-        """Rows that have finished, well or not."""
-        return self._rows.finished
-
     def started(self, row_id: str, attempt: int, now: float, *, is_retry: bool = False) -> None:
         """A cell is about to start for the row, which `is_retry` if it had one since it was first run or reopened."""
         self._running[row_id] = Running(row_id, attempt, now)

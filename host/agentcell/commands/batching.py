@@ -76,8 +76,8 @@ def _run_plan(plan: RowPlan, run: RunDirectory, settings: Settings, options: Bat
     """Run its rows, and show it meanwhile."""
     tally = plan.tally
     tally.spending = run.history.spending.copy()  # of former runs
-    has_nothing_to_do = tally.finished == tally.total
     run.reopen(plan.again)
+    kept = len(run.results.index)
     with _display(options) as display:
         rows = plan.source
         if plan.is_stream:
@@ -86,7 +86,8 @@ def _run_plan(plan: RowPlan, run: RunDirectory, settings: Settings, options: Bat
         begin = partial(Batch, rows, run=run, settings=settings, tally=tally, on_result=on_result)
         end = anyio.run(_run_signalled, partial(begin, on_change=display.show), options.jobs)
         display.show(end.snapshot)
-    return replace(end, reason=nothing_to_do(end.snapshot)) if has_nothing_to_do and end.reason is None else end
+    has_done_nothing = end.reason is None and len(run.results.index) == kept
+    return replace(end, reason=nothing_to_do(end.snapshot)) if has_done_nothing else end
 
 
 async def _run_signalled(batch: Callable[..., Batch], jobs: int | None) -> BatchEnd:
@@ -121,8 +122,6 @@ def _close(end: BatchEnd, options: BatchOptions) -> int:
     with suppress(OSError, RunDirectoryError):
         reading = read_batch(options.directory, time.time())
         tell_end(reading.snapshot, reading.failures, options.directory)
-    if end.refused:
-        tell(f"{len(end.refused)} rows were changed since they were run; --rerun-changed runs them again")
     if end.reason is not None:
         tell(one_line(end.reason))
     return end.exit_code

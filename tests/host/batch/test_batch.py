@@ -408,7 +408,9 @@ async def test_a_row_that_was_changed_is_refused_unless_it_is_to_run_again(room:
     await room.batch(room.row("a"))
     changed = room.row("a", {"text": "other"})
     refused = await room.batch(changed)
-    assert (refused.exit_code, refused.refused, room.results()["a"]["response"]) == (1, ("a",), "done")
+    told = "1 row was changed since: --rerun-changed runs it again"
+    assert (refused.exit_code, refused.reason, room.results()["a"]["response"]) == (1, told, "done")
+    assert room.journal("closed")[-1]["reason"] == told
     await room.batch(changed, rerun_changed=True)
     assert room.results()["a"]["response"] == "other"
 

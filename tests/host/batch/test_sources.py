@@ -87,6 +87,6 @@ def test_rows_that_have_their_results_are_known_again(tmp_path: Path) -> None:
             run.results.add_now(row_id, digest, 1, SessionResult(status="complete", response="", session_name=row_id))
     found = survey(BytesIO(rows), read_history(tmp_path / "run"), defaults=DEFAULTS)
     assert (dict(found.plans), [row.id for row in found.refused]) == ({"finished": 2, "refused": 1}, ["c"])
-    assert (list(found.places), dict(found.finished)) == ([], {("complete", None): 3})
+    assert (len(found.places), found.to_run, dict(found.finished)) == (3, 0, {("complete", None): 3})
     again = survey(BytesIO(rows), read_history(tmp_path / "run"), defaults=DEFAULTS, rerun_changed=True)
     assert (again.again, again.to_run) == (["c"], 1)
