@@ -69,5 +69,20 @@ async def _cancel_after(event: anyio.Event, scope: anyio.CancelScope) -> None:
 
 
 async def in_thread(function: Callable[[], T]) -> T:
-    """Run it beside the loop, with a limiter of its own: a busy program's threads must not delay an end."""
-    return await anyio.to_thread.run_sync(function, limiter=anyio.CapacityLimiter(1))
+    """Run it beside the loop, with a limiter of its own: a busy program's threads must not delay an end.
+
+    On a machine that has no thread left it runs in the loop: what ends a cell, or is to be on the disk, still must.
+    """
+    has_begun = False
+
+    def run() -> T:
+        nonlocal has_begun
+        has_begun = True
+        return function()
+
+    try:
+        return await anyio.to_thread.run_sync(run, limiter=anyio.CapacityLimiter(1))
+    except RuntimeError:
+        if has_begun:
+            raise
+        return function()

@@ -9,9 +9,9 @@ from threading import Lock
 from typing import Any
 
 import anyio
-import anyio.to_thread
 
 from agentcell.batch.repair import Accept, Repair, put_whole, repaired, sync_directory
+from agentcell.reap import in_thread
 from agentcell.transcripts import PRIVATE_FILE
 from agentcell.writing import write_all
 from agentcell_protocol.codec import encode
@@ -38,7 +38,6 @@ class Lines:
         self._is_torn = False
         self._writing = Lock()
         self._turn = anyio.Lock()
-        self._thread = anyio.CapacityLimiter(1)  # of its own: cells that take their time to end hold nothing up
         self._waiting: list[_Waiting] = []
 
     @classmethod
@@ -65,7 +64,7 @@ class Lines:
         with anyio.CancelScope(shield=True):
             async with self._turn:
                 if not mine.is_done:
-                    await anyio.to_thread.run_sync(self._write_waiting, limiter=self._thread)
+                    await in_thread(self._write_waiting)
         if mine.failure is not None:
             raise OSError(mine.failure.errno, mine.failure.strerror, str(self.path))
         return mine.offset

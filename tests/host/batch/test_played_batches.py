@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from errno import EIO, EMFILE, ENOSPC
 from pathlib import Path
+from threading import Thread
 from time import time
 from typing import Any
 
@@ -190,6 +191,15 @@ async def test_a_machine_that_starts_no_cell_at_all_ends_the_batch_and_all_stay_
     assert end.reason is not None
     assert end.reason.startswith("no more open files, with no session of ours running: raise the limits on")
     assert end.reason.endswith(". 5 rows are pending: run the same command again to go on")
+
+
+async def test_a_machine_that_has_no_thread_left_ends_no_batch(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(_: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Thread, "start", none_left)
+    end = await room.batch(*room.rows(2))
+    assert (end.exit_code, room.statuses()) == (0, {"row-0": "complete", "row-1": "complete"})
 
 
 async def test_an_id_that_a_row_under_way_has_is_not_run_again(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
