@@ -1,7 +1,10 @@
 """The file a request may name for its result."""
 
+from functools import partial
+
 import anyio
 
+from agentcell.reap import in_thread
 from agentcell_protocol.codec import encode
 from agentcell_protocol.request import SessionRequest
 from agentcell_protocol.result import SessionResult
@@ -15,7 +18,7 @@ async def write_result_file(request: SessionRequest, result: SessionResult) -> S
     """
     if request.result_file is not None:
         with anyio.CancelScope(shield=True):
-            result = await anyio.to_thread.run_sync(put_into, request.result_file, result)
+            result = await in_thread(partial(put_into, request.result_file, result))
     return result
 
 
