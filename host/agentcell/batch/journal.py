@@ -9,7 +9,7 @@ from agentcell_protocol.version import PROTOCOL, __version__
 Message = dict[str, Any]
 
 FINISHED = "finished"
-"""The reason of `closed` when no rows are left."""
+"""The reason of `closed` when every row has its result."""
 
 
 def opened(at: float, *, host_pid: int, boot_id: str, config: Mapping[str, Any]) -> Message:
