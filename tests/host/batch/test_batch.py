@@ -11,7 +11,7 @@ import anyio
 import orjson
 import pytest
 
-from agentcell import Host
+from agentcell import Host, reap
 from agentcell.batch.batch import Batch
 from agentcell.batch.caps import Caps, MaxFailures
 from agentcell.batch.directory import RunDirectory
@@ -328,7 +328,10 @@ async def test_twice_interrupted_what_runs_is_cancelled_at_once(room: Room) -> N
     assert (end.exit_code, end.snapshot.pending, room.statuses()) == (130, 4, {})
 
 
-async def test_three_times_interrupted_what_minds_no_signal_is_killed(room: Room) -> None:
+async def test_three_times_interrupted_what_minds_no_signal_is_killed(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reap, "GRACE_SECONDS", 30.0)  # longer than the whole may take
     interruption = Interruption()
 
     def thrice() -> None:
