@@ -110,6 +110,8 @@ async def test_all_is_on_the_disk_before_what_follows_from_it(room: Room, monkey
     await room.batch(room.row("a"), on_result=lambda _: happened.append("told"))
     begin = ["request.json", "started", "session"]
     assert happened == [*begin, "ended", *begin, "result", "told", "ended", "closed"]
+    first, last = room.journal("ended")
+    assert (first["retry_at"], last["retry_at"]) == (first["at"], None)  # by chance there is no delay
 
 
 @pytest.mark.parametrize("file", ["journal.jsonl", "results.jsonl"])
