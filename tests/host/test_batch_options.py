@@ -70,3 +70,10 @@ def test_a_timeout_is_that_of_rows_that_have_none(monkeypatch: pytest.MonkeyPatc
     file.write_text("limits: {idle_seconds: 4, max_execution_seconds: 5}\nmodel: m\n")
     options = given(monkeypatch, "--timeout", "6", "--defaults", str(file))
     assert batch_defaults(options) == {"model": "m", "limits": {"idle_seconds": 4, "max_execution_seconds": 6}}
+
+
+def test_a_dry_run_of_a_new_batch_makes_no_directory(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"id": "a", "agent_type": "coder", "project_dir": "/", "starting_message": "go"}\n')
+    shown = CliRunner().invoke(agentcell, ["batch", str(rows), "--run-dir", str(tmp_path / "r"), "--dry-run"])
+    assert (shown.exit_code, shown.stdout, list(tmp_path.iterdir())) == (0, "fresh     a\n", [rows])

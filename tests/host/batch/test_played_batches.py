@@ -158,6 +158,13 @@ async def test_an_interrupt_while_a_result_is_written_loses_neither_it_nor_the_r
     assert len(room.journal("started")) == 3
 
 
+async def test_an_interrupt_that_leaves_no_row_is_a_success(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    interruption = Interruption()
+    play(monkeypatch, lambda _: interruption.cancel("SIGINT"))
+    end = await room.batch(room.row("a"), interruption=interruption)
+    assert (end.exit_code, end.reason, room.statuses()) == (0, None, {"a": "complete"})
+
+
 @pytest.mark.slow
 async def test_a_last_row_that_hangs_ends_at_its_limit_and_so_does_the_batch(tmp_path: Path) -> None:
     with stand_in() as command:
@@ -202,29 +209,6 @@ async def test_a_machine_that_has_no_thread_left_ends_no_batch(room: Room, monke
     monkeypatch.setattr(Thread, "start", none_left)
     end = await room.batch(*room.rows(2))
     assert (end.exit_code, room.statuses()) == (0, {"row-0": "complete", "row-1": "complete"})
-
-
-async def test_an_id_that_a_row_under_way_has_is_not_run_again(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    failures = iter([session_error(Category.OVERLOADED, "too much", retry_after_s=0.2)])
-    play(monkeypatch, lambda _: next(failures, None))
-    [row], [other] = read(room.row("a")), read(room.row("a", starting_message="Do something else."))
-    end = await room.batch(source=Rows([row, replace(other, number=2)]), width=1)
-    assert (end.exit_code, room.statuses()) == (1, {"line-2": "bad_request", "a": "complete"})
-
-
-@pytest.mark.parametrize("settings", [{}, {"retry_failed": True}, {"rerun_changed": True}])
-async def test_a_row_that_comes_again_once_it_has_its_result_is_passed_over(
-    room: Room, settings: dict[str, Any]
-) -> None:
-    end = await room.batch(source=Rows(read(room.row("a")) * 2), width=1, **settings)
-    assert (end.exit_code, room.statuses(), len(room.journal("started"))) == (0, {"a": "complete"}, 1)
-
-
-async def test_a_line_that_is_no_row_and_taken_for_one_under_way_is_passed_over(room: Room) -> None:
-    refusal = RequestError(None, "is no request", "mend it")
-    rows = [*read(room.row("line-2")), Problem(2, 0, "line-2", refusal)]
-    end = await room.batch(source=Rows(rows), width=2)
-    assert (end.exit_code, room.statuses()) == (0, {"line-2": "complete"})
 
 
 async def test_an_end_that_cannot_be_written_down_is_no_success(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
