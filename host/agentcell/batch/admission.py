@@ -107,10 +107,6 @@ class Admission:
             await self._wait(now, hold)
         return None
 
-    def has(self, row_id: str) -> bool:
-        """Whether the row waits to go again."""
-        return any(item.row.id == row_id for item in self._waiting)
-
     def put_back(self, item: Item) -> None:
         """A row that was given out, and is not yet done with, is to go again when it is due."""
         self._waiting.append(item)

@@ -17,7 +17,7 @@ from agentcell.batch.ending import BatchEnd
 from agentcell.batch.flights import EventLog, Flight, Flights
 from agentcell.batch.history import ItemHistory
 from agentcell.batch.interruption import CANCEL, DRAIN, KILL, Interruption
-from agentcell.batch.items import Again, Cut, Item, is_spent, plan, twice, verdict
+from agentcell.batch.items import Again, Cut, Item, is_spent, plan, verdict
 from agentcell.batch.ledger import Ledger
 from agentcell.batch.recovery import last_result
 from agentcell.batch.rows import Problem, Row
@@ -100,22 +100,17 @@ class Batch:
         match found:
             case Item():
                 return await self._begin(found)
-            case Row() if self._is_under_way(found.id):
-                await self._record(twice(found))
             case Row():
                 return await self._begin_row(found)
             case Problem():
                 await self._record(found)
         return None
 
-    def _is_under_way(self, row_id: str) -> bool:
-        return row_id in self._flights or self._admission.has(row_id)
-
     async def _record(self, problem: Problem) -> None:
-        """A line that is no row has its result, too; one that is taken for a row under way is passed over."""
+        """A line that is no row has its result, too."""
         if (before := self._run.results.index.get(problem.id)) is not None:
             self._tally.finished_before(before.status, before.category)
-        elif not self._is_under_way(problem.id):
+        else:
             await self._finish(problem.id, problem.digest, problem.number, problem.as_result())
 
     async def _begin_row(self, row: Row) -> Order | None:
@@ -167,6 +162,7 @@ class Batch:
 
     async def _settle(self, flight: Flight, result: SessionResult) -> None:
         """What becomes of the row; all of it is on the disk before it counts."""
+        self._flights.remove(flight)
         now, item, row = time.time(), flight.item, flight.item.row
         tried = Tried.of(result, flight.number, flight.mode)
         becomes = verdict(item, tried, result, flight.cut, self._policy, now=now, chance=self._chance())
@@ -179,7 +175,6 @@ class Batch:
         else:
             await self._finish_row(row, becomes.result)
             await self._ledger.ended(row.id, tried, now, None)
-        self._flights.remove(flight)
         self._admission.done_with()
         self._telling.stir()
 

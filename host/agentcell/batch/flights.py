@@ -78,9 +78,6 @@ class Flights:
         self._ending: tuple[Cut, str] | None = None
         self._are_killed = False
 
-    def __contains__(self, row_id: str) -> bool:
-        return row_id in self._flights
-
     def add(self, flight: Flight) -> None:
         """It is under way."""
         self._flights[flight.id] = flight

@@ -8,9 +8,9 @@ from agentcell.batch.account import is_the_accounts
 from agentcell.batch.history import ItemHistory
 from agentcell.batch.identity import DIGEST_VERSION
 from agentcell.batch.machine import is_the_machines
-from agentcell.batch.rows import Problem, Row
+from agentcell.batch.rows import Row
 from agentcell.retry import RetryPolicy
-from agentcell_protocol.errors import Category, RequestError, SessionError, session_error
+from agentcell_protocol.errors import Category, SessionError, session_error
 from agentcell_protocol.result import SessionResult
 
 Plan = Literal["fresh", "resumed", "again", "changed", "finished", "refused"]
@@ -88,12 +88,6 @@ def is_another(digest: str | None, former: str | None) -> bool:
         return digest != former
     version = f"{DIGEST_VERSION}:"
     return digest != former and digest.startswith(version) and former.startswith(version)
-
-
-def twice(row: Row) -> Problem:
-    """The line of a row whose id is that of another one under way."""
-    error = RequestError("id", f"{row.id} is the id of a row that runs, too", "give each row an id of its own")
-    return Problem(row.number, row.offset, f"line-{row.number}", error, row.digest)
 
 
 def is_spent(item: Item, policy: RetryPolicy, *, now: float) -> bool:

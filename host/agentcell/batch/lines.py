@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -64,7 +65,8 @@ class Lines:
         with anyio.CancelScope(shield=True):
             async with self._turn:
                 if not mine.is_done:
-                    await in_thread(self._write_waiting)
+                    waiting, self._waiting = self._waiting, []
+                    await in_thread(partial(self._write_all, waiting))
         if mine.failure is not None:
             raise OSError(mine.failure.errno, mine.failure.strerror, str(self.path))
         return mine.offset
@@ -81,8 +83,7 @@ class Lines:
             os.close(former)
             self._end, self._is_torn = os.fstat(self._fd).st_size, False
 
-    def _write_waiting(self) -> None:
-        waiting, self._waiting = self._waiting, []
+    def _write_all(self, waiting: list[_Waiting]) -> None:
         try:
             for one, offset in zip(waiting, self._write([one.line for one in waiting]), strict=True):
                 one.offset = offset

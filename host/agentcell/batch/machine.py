@@ -45,7 +45,7 @@ def after_start(shortage: Shortage, now: float) -> Shortage:
 
 
 def after_session(shortage: Shortage, error: SessionError | None, *, started: float, now: float) -> Shortage:
-    """A session that `started` then has ended `now`; one that was under way when the shortage was met tells no more."""
+    """A session that `started` then has ended `now`, and gave back what it had unless its cell could not be started."""
     if error is None or not is_the_machines(error):
         return Shortage()
     if started < shortage.seen_at:

@@ -12,7 +12,7 @@ import orjson
 from agentcell.transcripts import PRIVATE_FILE
 
 Accept = Callable[[int, dict[str, Any]], bool]
-"""Gets the offset and the message of each line in order; says whether it makes sense where it stands."""
+"""Gets each line's offset, as it is after the repair, and its message, in order; says whether that makes sense there."""
 
 BUFFER_BYTES = 1024 * 1024
 """Read at a time: a thousand results, or one that is long."""
@@ -65,13 +65,14 @@ def repaired(path: Path, accept: Accept) -> Repair | None:
     An object that only lacks its line end is whole. Raises OSError; then the file is as it was.
     """
     with path.open("rb", BUFFER_BYTES) as file:
-        broken, offset, last = list[Line](), 0, b"\n"
+        broken, offset, taken, last = list[Line](), 0, 0, b"\n"
         for number, content in enumerate(file, 1):
             message = _message(content)
-            if message is not None and accept(offset, message):
+            if message is not None and accept(offset - taken, message):
                 last = content
             elif not content.isspace():
                 broken.append(Line(number, offset, content, message))
+                taken += len(content)
             offset += len(content)
     repair = _set_aside(path, broken, offset) if broken else None
     if not last.endswith(b"\n"):

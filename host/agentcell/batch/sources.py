@@ -20,7 +20,7 @@ STDIN = 0
 
 
 class Source(Protocol):
-    """Gives rows one at a time."""
+    """Gives rows one at a time, no two of which have one id."""
 
     async def next(self) -> Row | Problem | None:
         """The next one, as soon as it is there; None when there are no more."""

@@ -24,12 +24,13 @@ def state(one: Flight) -> tuple[str | None, str | None, bool]:
     return one.cut, one.stop.reason, one.stop.forced.is_set()
 
 
-def test_what_is_under_way_is_known_until_it_has_ended() -> None:
-    flights, one = Flights(), flight("a")
-    flights.add(one)
-    assert ("a" in flights, "b" in flights, state(one)) == (True, False, (None, None, False))
-    flights.remove(one)
-    assert "a" not in flights
+def test_what_has_ended_makes_no_room_for_others() -> None:
+    flights, old, young = Flights(), flight("a"), flight("b", began=2.0)
+    flights.add(old)
+    flights.add(young)
+    flights.remove(young)
+    flights.make_room()
+    assert (state(old), state(young)) == (("memory", "SIGTERM", False), (None, None, False))
 
 
 def test_what_comes_once_all_are_ended_or_killed_is_so_too() -> None:

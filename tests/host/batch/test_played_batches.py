@@ -1,7 +1,6 @@
 """What a batch makes of many rows, limits and torn files; sessions are played at once, without cells."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from errno import EIO, EMFILE, ENOSPC
 from pathlib import Path
 from threading import Thread
@@ -21,7 +20,7 @@ from agentcell.batch.rows import Problem, Row
 from agentcell.orders import Order
 from agentcell.run import Attempted
 from agentcell.testing import stand_in
-from agentcell_protocol.errors import Category, RequestError, SessionError, session_error
+from agentcell_protocol.errors import Category, SessionError, session_error
 from agentcell_protocol.result import SessionResult, failed
 
 pytestmark = pytest.mark.anyio

@@ -110,3 +110,17 @@ def test_of_lines_that_somebody_doubled_one_is_left(tmp_path: Path) -> None:
         assert results.repair == Repair(path, tmp_path / "f.torn-1", (2, 3, 4, 5))
         assert list(results.index) == ["a"]
     assert ids(path) == ["a"]
+
+
+def test_results_that_are_left_are_where_they_are_said_to_be(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    with Results.open(path) as results:
+        for name in "abcd":
+            results.add_now(name, None, 1, DONE)
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\nno JSON\n\n", 1))
+    with Results.open(path) as results:
+        results.drop(["b"])
+        results.drop(["d", "unknown"])
+        results.add_now("b", None, 2, DONE)
+        found = {id_: line_of(results, id_)["id"] for id_ in results.index}
+    assert found == {name: name for name in "acb"}
