@@ -12,7 +12,7 @@ import orjson
 from agentcell.transcripts import PRIVATE_FILE
 
 Accept = Callable[[int, dict[str, Any]], bool]
-"""Gets each line's offset, as it is after the repair, and its message, in order; says whether that makes sense there."""
+"""Gets the message of each line in order, and its offset after the repair; says whether it makes sense there."""
 
 BUFFER_BYTES = 1024 * 1024
 """Read at a time: a thousand results, or one that is long."""

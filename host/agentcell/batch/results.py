@@ -1,7 +1,9 @@
 """The results of a batch: one line for each row that is finished."""
 
+from bisect import bisect
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -74,16 +76,14 @@ class Results:
 
         Nothing is parsed: of ten thousand results, a row that is run again can do without its own in some milliseconds.
         """
-        gone = frozenset(ids)
-        spans = _spans(self._index, self._lines.path.stat().st_size)
-        kept = [span for span in spans if span.id not in gone]
-        self._lines.rewrite(_parts(self._lines.path, kept))
-        for id_ in gone:
+        gone = [self._index[id_].offset for id_ in ids if id_ in self._index]
+        runs = _runs_without(gone, [entry.offset for entry in self._index.values()], self._lines.path.stat().st_size)
+        self._lines.rewrite(_parts(self._lines.path, runs))
+        for id_ in ids:
             self._index.pop(id_, None)
-        offset = 0
-        for id_, start, end in kept:
-            self._index[id_] = self._index[id_]._replace(offset=offset)
-            offset += end - start
+        starts, taken = [run.start for run in runs], list(accumulate(run.gap for run in runs))
+        for id_, entry in self._index.items():
+            self._index[id_] = entry._replace(offset=entry.offset - taken[bisect(starts, entry.offset) - 1])
 
     def _message(self, id: str, digest: str | None, line: int, result: SessionResult) -> dict[str, Any]:  # noqa: A002
         if id in self._index or id in self._coming:
@@ -104,23 +104,30 @@ def note(index: dict[str, Entry], offset: int, message: Mapping[str, Any]) -> bo
     return True
 
 
-class _Span(NamedTuple):
-    """From the line of a result to the next one's, in bytes."""
+class _Run(NamedTuple):
+    """Lines that are kept, in bytes; `gap` is what goes just before them."""
 
-    id: str
     start: int
     end: int
+    gap: int
 
 
-def _spans(index: Mapping[str, Entry], size: int) -> list[_Span]:
-    """Where each result stands in a file of this size, in order."""
-    places = sorted((entry.offset, id_) for id_, entry in index.items())
-    ends = [offset for offset, _ in places[1:]] + [size]
-    return [_Span(id_, start, end) for (start, id_), end in zip(places, ends, strict=True)]
+def _runs_without(gone: Collection[int], offsets: Collection[int], size: int) -> list[_Run]:
+    """The runs of a file with results at these offsets that are left without those that begin at some of them."""
+    following = dict(pairwise([*sorted(offsets), size]))
+    runs, start, gap = list[_Run](), 0, 0
+    for offset in sorted(gone):
+        if offset > start:
+            runs.append(_Run(start, offset, gap))
+            gap = 0
+        start = following[offset]
+        gap += start - offset
+    return [*runs, _Run(start, size, gap)]
 
 
-def _parts(path: Path, spans: list[_Span]) -> Iterator[bytes]:
-    with path.open("rb", BUFFER_BYTES) as file:
-        for span in spans:
-            file.seek(span.start)
-            yield file.read(span.end - span.start)
+def _parts(path: Path, runs: list[_Run]) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        for run in runs:
+            file.seek(run.start)
+            while (left := run.end - file.tell()) > 0:
+                yield file.read(min(left, BUFFER_BYTES))
