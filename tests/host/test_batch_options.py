@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.host.command_line import batch_line, run_command
 
 from agentcell.batch.caps import Caps, MaxFailures
+from agentcell.batch.directory import RunDirectory
 from agentcell.batch.settings import Settings
 from agentcell.cli import agentcell
 from agentcell.commands import batching
@@ -77,3 +79,19 @@ def test_a_dry_run_of_a_new_batch_makes_no_directory(tmp_path: Path) -> None:
     rows.write_text('{"id": "a", "agent_type": "coder", "project_dir": "/", "starting_message": "go"}\n')
     shown = CliRunner().invoke(agentcell, ["batch", str(rows), "--run-dir", str(tmp_path / "r"), "--dry-run"])
     assert (shown.exit_code, shown.stdout, list(tmp_path.iterdir())) == (0, "fresh     a\n", [rows])
+
+
+def test_where_nothing_is_to_be_done_the_last_line_says_so(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").touch()
+    ended = run_command(batch_line([], "rows.jsonl"), tmp_path)
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (0, b"nothing to do: there are no rows")
+
+
+def test_what_former_runs_have_spent_counts_for_the_cap(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"id": "a", "agent_type": "coder", "project_dir": "/", "starting_message": "go"}\n')
+    spent = {"at": 1.0, "event": "ended", "id": "b", "attempt": 1, "status": "complete", "cost_usd": 2.0}
+    with RunDirectory.open(tmp_path / "rows.run", {}) as run:
+        run.record(spent)
+    ended = run_command(batch_line([], rows.name, "--max-cost-usd", "1"), tmp_path)
+    assert (ended.returncode, b"--max-cost-usd 1 is reached: $2.0000 are spent" in ended.stderr) == (75, True)
