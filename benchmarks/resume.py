@@ -33,8 +33,8 @@ def run() -> list[Row]:
 
 def _finish(path: Path) -> None:
     """Make the directory what a batch leaves."""
-    with RunDirectory.open(path, {}):
-        pass
+    with RunDirectory.open(path) as run:
+        run.begin({})
     lines = [(path / "journal.jsonl").read_bytes()]
     results = []
     for number in range(ROWS):
@@ -76,7 +76,8 @@ def _attempt(number: int) -> tuple[journal.Message, journal.Message]:
 
 
 def _open(path: Path) -> int:
-    with RunDirectory.open(path, {}) as run:
+    with RunDirectory.open(path) as run:
+        run.begin({})
         assert sum(1 for _ in run.history.pending()) == 0
         return len(run.results.index)
 

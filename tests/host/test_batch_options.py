@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.host.batch.run_directory import begun
 from tests.host.command_line import batch_line, run_command
 
 from agentcell.batch.caps import Caps, MaxFailures
-from agentcell.batch.directory import RunDirectory
 from agentcell.batch.settings import Settings
 from agentcell.cli import agentcell
 from agentcell.commands import batching
@@ -91,7 +91,7 @@ def test_what_former_runs_have_spent_counts_for_the_cap(tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"id": "a", "agent_type": "coder", "project_dir": "/", "starting_message": "go"}\n')
     spent = {"at": 1.0, "event": "ended", "id": "b", "attempt": 1, "status": "complete", "cost_usd": 2.0}
-    with RunDirectory.open(tmp_path / "rows.run", {}) as run:
+    with begun(tmp_path / "rows.run") as run:
         run.record(spent)
     ended = run_command(batch_line([], rows.name, "--max-cost-usd", "1"), tmp_path)
     assert (ended.returncode, b"--max-cost-usd 1 is reached: $2.0000 are spent" in ended.stderr) == (75, True)

@@ -1,6 +1,7 @@
 """`agentcell status` says what a run directory knows, without what agents wrote unless that is asked for."""
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,9 +10,9 @@ from subprocess import CompletedProcess
 import orjson
 import pytest
 from click.testing import CliRunner, Result
+from tests.host.batch.run_directory import begun
 from tests.host.command_line import batch_line, run_command, write_rows
 
-from agentcell.batch.directory import RunDirectory
 from agentcell.batch.identity import slug
 from agentcell.batch.lock import locked
 from agentcell.cli import agentcell
@@ -45,7 +46,7 @@ def run_batch(worker: tuple[str, ...], home: Path, *options: str) -> CompletedPr
 def run_dir(tmp_path: Path) -> Path:
     """A batch of one row, which was begun."""
     path = tmp_path / "rows.run"
-    with RunDirectory.open(path, {"rows": 1}) as run:
+    with begun(path, {"rows": 1}) as run:
         folder = run.folder("a", 1)
         run.record(
             {"at": 1.0, "event": "started", "id": "a", "attempt": 1, "digest": "1:a", "marker": "m", "boot_id": "b"}
@@ -91,10 +92,10 @@ def test_progress_as_json_is_on_stderr_and_results_on_stdout(worker: tuple[str, 
 
 
 def test_what_an_agent_wrote_is_shown_only_when_it_is_asked_for(run_dir: Path) -> None:
-    with locked(run_dir) as holder:
+    with locked(run_dir):
         plain, whole = status(run_dir), status(run_dir, "--content")
         as_json, whole_json = status(run_dir, "--json"), status(run_dir, "--json", "--content")
-    assert plain.output.startswith(f"state: running: process {holder.pid} on ")
+    assert plain.output.startswith(f"state: running: process {os.getpid()} on ")
     assert cell_line(plain).endswith(": text")
     assert "secret" not in plain.output + as_json.output
     assert cell_line(whole).endswith(": a secret")
@@ -115,7 +116,7 @@ def test_a_batch_that_was_cut_is_told_from_one_that_runs(run_dir: Path) -> None:
 
 
 def test_of_a_stream_that_was_cut_nobody_knows_what_is_left(tmp_path: Path) -> None:
-    with RunDirectory.open(tmp_path / "stdin.run", {"rows": None}):
+    with begun(tmp_path / "stdin.run", {"rows": None}):
         pass
     (tmp_path / "stdin.run" / "lock").write_bytes(b"torn")
     lines = status(tmp_path / "stdin.run").output.splitlines()

@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.host.batch.run_directory import begun
 from tests.host.command_line import BOUND_SECONDS, batch_line, gate, run_command, started, write_rows
 
-from agentcell.batch.directory import RunDirectory
 from agentcell.batch.lock import holder, locked
 from agentcell.testing import stand_in
 
@@ -29,7 +29,7 @@ def worker() -> Iterator[tuple[str, ...]]:
 @pytest.fixture
 def run_dir(tmp_path: Path) -> Path:
     """One in which no batch runs."""
-    with RunDirectory.open(tmp_path / "rows.run", {}):
+    with begun(tmp_path / "rows.run"):
         return tmp_path / "rows.run"
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.host.batch.run_directory import begun
 from tests.meta.pages import blocks, installed, page, run_block
 
 from agentcell.batch.caps import parse_max_failures
-from agentcell.batch.directory import RunDirectory
 from agentcell.batch.tally import Snapshot
 from agentcell.batch.views import JsonView
 from agentcell.cli import agentcell
@@ -73,7 +73,7 @@ def test_the_exit_codes_are_those_of_the_code() -> None:
 
 
 def test_the_members_of_a_status_are_those_on_the_page(tmp_path: Path) -> None:
-    with RunDirectory.open(tmp_path, {}):
+    with begun(tmp_path):
         shown = CliRunner().invoke(agentcell, ["status", "--json", str(tmp_path)])
     listed = PAGE.partition("\n### Looking at it\n")[2].partition("\n## ")[0]
     said = re.findall(r"^\| `(\w+)` \|", listed, re.MULTILINE)

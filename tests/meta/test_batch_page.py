@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.host.batch.run_directory import begun
 from tests.meta.pages import page
 
 from agentcell.attempts import Tried
@@ -56,7 +57,7 @@ def section(heading: str) -> str:
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunDirectory:
-    with RunDirectory.open(tmp_path, {}) as run:
+    with begun(tmp_path) as run:
         run.folder("a", 1)
         run.results.add_now("a", "1:0", 1, SessionResult(status="complete", response="", session_name="s"))
         (tmp_path / "lock.copy").write_bytes((tmp_path / "lock").read_bytes())

@@ -54,12 +54,11 @@ class RunDirectory:
 
     @classmethod
     @contextmanager
-    def open(cls, path: Path, config: Mapping[str, Any] | None = None, *, requests: str = "-") -> Iterator[Self]:
+    def open(cls, path: Path, *, requests: str = "-") -> Iterator[Self]:
         """The run directory at `path`, made if need be, repaired if need be, and nobody else's meanwhile. Blocks.
 
-        `requests` is where the rows come from. With a `config` it is begun at once; whoever needs the history for that
-        begins it later. Raises BusyError while another batch has it, RunDirectoryError when it is none that can be gone
-        on with, and OSError.
+        `requests` is where the rows come from. No attempt is left open: what came of it is in the history. Raises
+        BusyError while another batch has it, RunDirectoryError when it is none that can be gone on with, and OSError.
         """
         _make(path)
         with ExitStack() as held:
@@ -70,16 +69,14 @@ class RunDirectory:
             history = History(results.index)
             lines = held.enter_context(Lines.open(path / JOURNAL, lambda _, message: history.apply(message)))
             run = cls(path, requests, lines, results, history)
-            if config is not None:
-                run.begin(config)
+            run.recovery = recover(run)
             yield run
 
     def begin(self, config: Mapping[str, Any]) -> None:
-        """Begin, or go on: `config`, how the rows are run, is written down, and no attempt is left open. Blocks."""
+        """Begin, or go on: `config`, how the rows are run, is written down. Blocks."""
         if not is_run_directory(self.path):
             _describe(self.path, config, self.requests)
         self.record(journal.opened(time.time(), host_pid=os.getpid(), boot_id=boot_id(), config=config))
-        self.recovery = recover(self)
 
     @property
     def repairs(self) -> list[Repair]:

@@ -46,11 +46,6 @@ class Holder:
             return None
         return process if abs(process.create_time() - self.started) < START_SECONDS else None
 
-    @property
-    def is_here(self) -> bool:
-        """Whether it lives, as far as can be seen from this machine."""
-        return self.process is not None
-
 
 def holder(directory: Path) -> Holder | None:
     """Who has the run directory, or died with it; None when nobody has it. The lock is not touched."""
@@ -89,7 +84,7 @@ def in_force(directory: Path) -> bool:
 
 
 @contextmanager
-def locked(directory: Path) -> Iterator[Holder]:
+def locked(directory: Path) -> Iterator[None]:
     """Within, the run directory is this process's. Raises BusyError while it is another's, and RunDirectoryError."""
     fd = _open(directory)
     try:
@@ -99,7 +94,7 @@ def locked(directory: Path) -> Iterator[Holder]:
         os.ftruncate(fd, 0)
         os.pwrite(fd, orjson.dumps(asdict(mine), option=orjson.OPT_APPEND_NEWLINE), 0)
         try:
-            yield mine
+            yield
         finally:
             os.ftruncate(fd, 0)  # whoever is killed leaves it as it is
     finally:
@@ -117,7 +112,7 @@ def _open(directory: Path) -> int:
 def _refuse_copy(directory: Path) -> None:
     """Raise RunDirectoryError when who has the lock, by what it says, lives: then it has another one."""
     other = holder(directory)
-    if other is not None and other.pid != os.getpid() and other.is_here:
+    if other is not None and other.pid != os.getpid() and other.process is not None:
         reason = f"it is a copy of one that process {other.pid} runs at this moment"
         raise RunDirectoryError(directory, reason, "wait for that batch, or name another directory")
 

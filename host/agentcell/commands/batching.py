@@ -56,10 +56,10 @@ def _run(look: Callable[[History | None], RowPlan], settings: Settings, options:
         with RunDirectory.open(directory, requests=options.requests) as run:
             for repair in run.repairs:
                 tell(f"warning: {repair}")
-            plan = plan or look(run.history)
-            run.begin({"rows": plan.tally.total, **batch_config(options, settings)})
             if told := str(run.recovery):
                 tell(told)
+            plan = plan or look(run.history)
+            run.begin({"rows": plan.tally.total, **batch_config(options, settings)})
             end = _run_plan(plan, run, settings, options)
     except RunDirectoryError as unusable:
         raise click.UsageError(one_line(str(unusable))) from None

@@ -10,11 +10,11 @@ from typing import Any
 import anyio
 import orjson
 import pytest
+from tests.host.batch.run_directory import begun
 
 from agentcell import Host, reap
 from agentcell.batch.batch import Batch
 from agentcell.batch.caps import Caps, MaxFailures
-from agentcell.batch.directory import RunDirectory
 from agentcell.batch.ending import BatchEnd
 from agentcell.batch.interruption import Interruption
 from agentcell.batch.lines import Lines
@@ -80,7 +80,7 @@ class Room:
         **settings: Any,
     ) -> BatchEnd:
         chosen = Settings(environment=self.environment, **settings)
-        with RunDirectory.open(self.run_dir, {}) as run, anyio.fail_after(BOUND_SECONDS):
+        with begun(self.run_dir) as run, anyio.fail_after(BOUND_SECONDS):
             tally = Tally(0.0, total=len(rows))
             async with Host(max_sessions=width, worker_command=self.command) as host:
                 batch = Batch(

@@ -10,10 +10,11 @@ from typing import Any
 import click
 import orjson
 from click.testing import CliRunner
+from tests.host.batch.run_directory import begun
 
 from agentcell.attempts import Tried
 from agentcell.batch import journal
-from agentcell.batch.directory import RunDirectory, read_history
+from agentcell.batch.directory import read_history
 from agentcell.batch.identity import slug
 from agentcell.batch.reading import read_batch
 from agentcell.cli import agentcell
@@ -138,7 +139,7 @@ def test_whatever_it_says_it_is_told_of_or_refused(tmp_path: Path) -> None:
         with (path / "lock").open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # as if it ran
             look(path)
-        with suppress(RunDirectoryError, OSError), RunDirectory.open(path, {"rows": 4}) as run:
+        with suppress(RunDirectoryError, OSError), begun(path, {"rows": 4}) as run:
             assert list(run.history.open_attempts()) == []
             assert all(run.history.of(id_) is not None for id_ in run.history.pending())
         look(path)

@@ -6,13 +6,13 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.host.batch.run_directory import begun
 
 from agentcell.attempts import Tried
 from agentcell.batch import journal
 from agentcell.batch.boot import boot_id
-from agentcell.batch.directory import RunDirectory
 from agentcell.batch.identity import slug
-from agentcell.batch.lock import Holder, locked
+from agentcell.batch.lock import Holder, holder, locked
 from agentcell.batch.reading import Reading, read_batch
 from agentcell.batch.repair import read_whole
 from agentcell.batch.summary import Failure, Failures
@@ -42,7 +42,7 @@ class Batch:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with RunDirectory.open(path, {"rows": 5}):
+        with begun(path, {"rows": 5}):
             pass
         (path / "journal.jsonl").unlink()
         self.write("journal", journal.opened(NOW, host_pid=1, boot_id=boot_id(), config={"rows": 5}))
@@ -85,7 +85,9 @@ def batch(tmp_path: Path) -> Batch:
 
 @pytest.fixture
 def held(batch: Batch) -> Iterator[Holder]:
-    with locked(batch.path) as mine:
+    with locked(batch.path):
+        mine = holder(batch.path)
+        assert mine is not None
         yield mine
 
 
@@ -175,7 +177,7 @@ def test_a_batch_that_did_all_is_finished(batch: Batch) -> None:
 
 def test_what_was_spent_on_a_row_that_runs_again_stays_counted(batch: Batch) -> None:
     half_way(batch)
-    with RunDirectory.open(batch.path, {"rows": 5}) as run:
+    with begun(batch.path, {"rows": 5}) as run:
         run.reopen(["bad", "well"])
         run.reopen(["bad"])
         assert run.history.spending.cost_usd == 1.0
@@ -220,7 +222,7 @@ def test_a_line_that_makes_no_sense_stops_nobody(batch: Batch) -> None:
 
 
 def test_of_a_stream_nobody_knows_how_many_rows_there_are(tmp_path: Path) -> None:
-    with RunDirectory.open(tmp_path / "stdin.run", {"rows": None}):
+    with begun(tmp_path / "stdin.run", {"rows": None}):
         pass
     seen = read_batch(tmp_path / "stdin.run", NOW).snapshot
     assert (seen.total, seen.pending) == (None, None)

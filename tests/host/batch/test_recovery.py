@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.host.batch.run_directory import begun
 
 from agentcell.attempts import Tried
 from agentcell.batch import journal
@@ -55,13 +56,13 @@ def line_of(run: RunDirectory, id_: str) -> Any:
 @contextmanager
 def reopened(path: Path, *messages: dict[str, Any], result: Any = None, number: int = 1) -> Iterator[RunDirectory]:
     """The run directory after its host had written that much, and its worker this result."""
-    with RunDirectory.open(path, {}) as run:
+    with begun(path) as run:
         run.record(*messages)
         if isinstance(result, SessionResult):
             result = orjson.dumps(result.to_message(hosted=False))
         if result is not None:
             (run.folder("a", number) / "result.json").write_bytes(result)
-    with RunDirectory.open(path, {}) as run:
+    with begun(path) as run:
         assert list(run.history.open_attempts()) == []
         yield run
 
@@ -81,7 +82,7 @@ def test_a_result_that_nobody_took_is_its_rows(tmp_path: Path) -> None:
         line = line_of(run, "a")
     expected = DONE.model_copy(update={"attempts": [as_attempt(DONE)]}).to_message()
     assert line == {**orjson.loads(orjson.dumps(expected)), "digest": "1:aa", "line": 4}
-    with RunDirectory.open(tmp_path, {}) as run:
+    with begun(tmp_path) as run:
         assert run.recovery == Recovery()
 
 
@@ -89,7 +90,7 @@ def test_it_is_put_where_the_row_wants_it(tmp_path: Path) -> None:
     wanted, unwritable = tmp_path / "a.json", tmp_path / "nowhere" / "a.json"
     for number, file in enumerate((wanted, unwritable)):
         path = tmp_path / f"{number}.run"
-        with RunDirectory.open(path, {}) as run:
+        with begun(path) as run:
             (run.folder("a", 1) / "request.json").write_bytes(orjson.dumps({"result_file": str(file)}))
         with reopened(path, start(), result=DONE) as run:
             line = line_of(run, "a")
@@ -121,11 +122,11 @@ def test_one_that_was_about_to_be_taken_is_taken(tmp_path: Path) -> None:
 
 
 def test_one_that_was_taken_is_not_taken_twice(tmp_path: Path) -> None:
-    with RunDirectory.open(tmp_path, {}) as run:
+    with begun(tmp_path) as run:
         run.record(start())
         (run.folder("a", 1) / "result.json").write_bytes(orjson.dumps(DONE.to_message()))
         run.results.add_now("a", "1:aa", 4, DONE)
-    with RunDirectory.open(tmp_path, {}) as run:
+    with begun(tmp_path) as run:
         assert (run.recovery, list(run.history.open_attempts())) == (Recovery(), [])
     assert len((tmp_path / "results.jsonl").read_bytes().splitlines()) == 1
 
@@ -181,7 +182,7 @@ def test_a_failure_is_its_rows_only_if_nothing_would_be_different_another_time(
 
 
 def test_what_it_takes_to_go_on_with_a_conversation_is_found(tmp_path: Path) -> None:
-    with RunDirectory.open(tmp_path, {}) as run:
+    with begun(tmp_path) as run:
         run.record(start())
         conversation = run.keep_root("a") / SESSION / "-p" / f"{SESSION}.jsonl"
         conversation.parent.mkdir(parents=True)
@@ -189,7 +190,7 @@ def test_what_it_takes_to_go_on_with_a_conversation_is_found(tmp_path: Path) -> 
         events = [{"type": "text"}, {"type": "tool_use"}, {"type": "tool_use"}]
         lines = b"".join(orjson.dumps(event) + b"\n" for event in events)
         (run.folder("a", 1) / "events.jsonl").write_bytes(lines + b'{"type": "tool_')
-    with RunDirectory.open(tmp_path, {}) as run:
+    with begun(tmp_path) as run:
         item = run.history.of("a")
     assert item is not None
     lost = as_attempt(failed(LOST, session_id=SESSION))
@@ -197,13 +198,13 @@ def test_what_it_takes_to_go_on_with_a_conversation_is_found(tmp_path: Path) -> 
 
 
 def test_a_result_is_told_where_its_conversation_is(tmp_path: Path) -> None:
-    with RunDirectory.open(tmp_path, {}) as run:
+    with begun(tmp_path) as run:
         run.record(start())
         conversation = run.keep_root("a") / SESSION / "-p" / f"{SESSION}.jsonl"
         conversation.parent.mkdir(parents=True)
         conversation.touch()
         (run.folder("a", 1) / "result.json").write_bytes(orjson.dumps(DONE.to_message(hosted=False)))
-    with RunDirectory.open(tmp_path, {}) as run:
+    with begun(tmp_path) as run:
         assert line_of(run, "a")["transcript"] == str(conversation)
 
 
@@ -233,7 +234,7 @@ def running(marker: str, program: str) -> Iterator["subprocess.Popen[bytes]"]:
 def test_what_still_runs_is_ended_before_anything_else_is_done(tmp_path: Path) -> None:
     one, other, foreign = new_marker(), new_marker(), new_marker()
     willing = STUBBORN.replace("signal.SIG_IGN", "signal.SIG_DFL")
-    with RunDirectory.open(tmp_path, {}) as run:
+    with begun(tmp_path) as run:
         run.record(
             start(boot_id=boot_id(), marker=one),
             {**start(boot_id=boot_id(), marker=other), "id": "b"},
@@ -243,7 +244,7 @@ def test_what_still_runs_is_ended_before_anything_else_is_done(tmp_path: Path) -
         running(one, willing) as first,
         running(other, STUBBORN) as second,
         running(foreign, willing) as third,
-        RunDirectory.open(tmp_path, {}) as run,
+        begun(tmp_path) as run,
     ):
         assert run.recovery == Recovery(swept=2, lost=("a", "b", "c"))
         assert [process.poll() is None for process in (first, second, third)] == [False, False, True]

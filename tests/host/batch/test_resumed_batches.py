@@ -6,12 +6,12 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.host.batch.run_directory import begun
 from tests.host.batch.test_batch import Room
 from tests.host.batch.test_played_batches import play
 
 from agentcell.attempts import Tried
 from agentcell.batch import journal
-from agentcell.batch.directory import RunDirectory
 from agentcell.batch.identity import digest
 from agentcell.orders import Order
 from agentcell_protocol.errors import Category, SessionError, session_error
@@ -33,15 +33,15 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-def begun() -> list[tuple[str, float]]:
+def played() -> list[tuple[str, float]]:
     """The rows whose sessions were played, and when."""
     return []
 
 
 @pytest.fixture
-def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: list[tuple[str, float]]) -> Room:
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, played: list[tuple[str, float]]) -> Room:
     def session(order: Order) -> SessionError | None:
-        begun.append((order.request.identity, time()))
+        played.append((order.request.identity, time()))
         return CRASHED if order.request.identity == "poison" else None
 
     play(monkeypatch, session)
@@ -50,7 +50,7 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: list[tuple[str,
 
 def leave(room: Room, row: dict[str, Any], *ends: tuple[SessionError, bool], retry_at: float | None = None) -> None:
     """A run that has made so many attempts at the row, counted or not, and was killed."""
-    with RunDirectory.open(room.run_dir, {}) as run:
+    with begun(room.run_dir) as run:
         for number, (error, is_counted) in enumerate(ends, 1):
             run.record(
                 journal.started(
@@ -71,16 +71,16 @@ def leave(room: Room, row: dict[str, Any], *ends: tuple[SessionError, bool], ret
 
 
 def leave_result(room: Room, row_id: str, number: int, result: SessionResult) -> None:
-    with RunDirectory.open(room.run_dir, {}) as run:
+    with begun(room.run_dir) as run:
         (run.folder(row_id, number) / "result.json").write_bytes(orjson.dumps(result.to_message(hosted=False)))
 
 
-async def test_a_row_that_was_to_wait_waits_and_the_others_do_not(room: Room, begun: list[tuple[str, float]]) -> None:
+async def test_a_row_that_was_to_wait_waits_and_the_others_do_not(room: Room, played: list[tuple[str, float]]) -> None:
     row, retry_at = room.row("a"), time() + WAIT_SECONDS
     leave(room, row, (CRASHED, True), retry_at=retry_at)
     end = await room.batch(row, room.row("b"), width=1)
-    assert (end.exit_code, [row_id for row_id, _ in begun]) == (0, ["b", "a"])
-    assert begun[1][1] >= retry_at
+    assert (end.exit_code, [row_id for row_id, _ in played]) == (0, ["b", "a"])
+    assert played[1][1] >= retry_at
 
 
 async def test_attempts_of_all_runs_are_numbered_and_counted_together(room: Room) -> None:
@@ -96,7 +96,7 @@ async def test_attempts_of_all_runs_are_numbered_and_counted_together(room: Room
 
 
 async def test_a_row_without_a_retry_left_has_the_result_that_was_found(
-    room: Room, begun: list[tuple[str, float]]
+    room: Room, played: list[tuple[str, float]]
 ) -> None:
     row, file = room.row("poison"), room.path / "poison.json"
     row["result_file"] = str(file)
@@ -104,7 +104,7 @@ async def test_a_row_without_a_retry_left_has_the_result_that_was_found(
     leave_result(room, "poison", 2, failed(CRASHED, session_name="poison", tool_calls=7))
     end = await room.batch(row, retries=1)
     result = room.results()["poison"]
-    assert (end.exit_code, begun, end.snapshot.failed) == (1, [], 1)
+    assert (end.exit_code, played, end.snapshot.failed) == (1, [], 1)
     assert (result["error"]["category"], result["tool_calls"]) == ("crashed", 7)
     assert [one["number"] for one in result["attempts"]] == [1, 2]
     assert orjson.loads(file.read_bytes())["attempts"] == result["attempts"]

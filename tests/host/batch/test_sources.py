@@ -9,8 +9,9 @@ from typing import Any
 import anyio
 import orjson
 import pytest
+from tests.host.batch.run_directory import begun
 
-from agentcell.batch.directory import RunDirectory, read_history
+from agentcell.batch.directory import read_history
 from agentcell.batch.rows import Problem, Row
 from agentcell.batch.sources import FileRows, StreamRows
 from agentcell.batch.survey import survey
@@ -82,7 +83,7 @@ def test_rows_that_have_their_results_are_known_again(tmp_path: Path) -> None:
     rows = text({"id": "a"}, {"id": "b"}, {"id": "c", "starting_message": "new"})
     digests = {}
     survey(BytesIO(rows), None, defaults=DEFAULTS, on_row=lambda row, *_: digests.update({row.id: row.digest}))
-    with RunDirectory.open(tmp_path / "run", {}) as run:
+    with begun(tmp_path / "run") as run:
         for row_id, digest in (("a", digests["a"]), ("b", digests["b"]), ("c", "1:0000000000000000")):
             run.results.add_now(row_id, digest, 1, SessionResult(status="complete", response="", session_name=row_id))
     found = survey(BytesIO(rows), read_history(tmp_path / "run"), defaults=DEFAULTS)
