@@ -1,7 +1,8 @@
-"""Opening the run directory of a finished batch against parsing the lines of its files."""
+"""Deciding that a finished batch has nothing to do, against parsing the lines of its files."""
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -9,9 +10,12 @@ from agentcell.attempts import Tried
 from agentcell.batch import journal
 from agentcell.batch.directory import RunDirectory
 from agentcell.batch.repair import put_whole
+from agentcell.batch.rows import Row, read_rows
+from agentcell.batch.survey import survey
 from agentcell_protocol.codec import encode
 from agentcell_protocol.result import Attempt, SessionResult, Usage
-from benchmarks.row import Row, compare
+from benchmarks.row import Row as Figure
+from benchmarks.row import compare
 
 ROWS = 2_000
 ROUNDS = 15
@@ -20,26 +24,41 @@ BOUND = 3.0
 ANSWER = "The tests pass now: the index was off by one in two places, and the docstring said so. " * 5
 """What a session says at its end; a longer one only makes both sides slower."""
 
+TASK = "Make the tests pass, and say what was wrong. " * 5
+"""What a row asks for."""
 
-def run() -> list[Row]:
+
+def run() -> list[Figure]:
     """A batch of some thousand rows, each of which took one attempt."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder)
-        _finish(path)
-        ratio, mine, bare = compare(lambda: _open(path), lambda: _parse(path), rounds=ROUNDS)
+        requests, path = Path(folder) / "rows.jsonl", Path(folder) / "rows.run"
+        requests.write_bytes(b"".join(encode(_request(number)) for number in range(ROWS)))
+        with requests.open("rb") as file:
+            digests = [row.digest for row in read_rows(file) if isinstance(row, Row)]
+        _finish(path, digests)
+        ratio, mine, bare = compare(lambda: _decide(requests, path), lambda: _parse(requests, path), rounds=ROUNDS)
     detail = f"{mine * 1000:.1f} ms, bare orjson.loads {bare * 1000:.1f} ms"
-    return [Row("resume", f"opening {ROWS:,} results", ratio, BOUND, detail)]
+    return [Figure("resume", f"deciding about {ROWS:,} finished rows", ratio, BOUND, detail)]
 
 
-def _finish(path: Path) -> None:
+def _request(number: int) -> dict[str, Any]:
+    return {
+        "session_name": f"row-{number}",
+        "agent_type": "coder",
+        "project_dir": "/",
+        "starting_message": f"{number}: {TASK}",
+    }
+
+
+def _finish(path: Path, digests: list[str]) -> None:
     """Make the directory what a batch leaves."""
     with RunDirectory.open(path) as run:
         run.begin({})
     lines = [(path / "journal.jsonl").read_bytes()]
     results = []
-    for number in range(ROWS):
-        lines += map(encode, _attempt(number))
-        results.append(encode({**_result(number).to_message(), "digest": "1:0123456789abcdef", "line": number}))
+    for number, digest in enumerate(digests):
+        lines += map(encode, _attempt(number, digest))
+        results.append(encode({**_result(number).to_message(), "digest": digest, "line": number + 1}))
     put_whole(path / "journal.jsonl", iter(lines))
     put_whole(path / "results.jsonl", iter(results))
 
@@ -59,12 +78,12 @@ def _result(number: int) -> SessionResult:
     )
 
 
-def _attempt(number: int) -> tuple[journal.Message, journal.Message]:
+def _attempt(number: int, digest: str) -> tuple[journal.Message, journal.Message]:
     started = journal.started(
         1.0,
         id=f"row-{number}",
-        digest="1:0123456789abcdef",
-        line=number,
+        digest=digest,
+        line=number + 1,
         attempt=1,
         mode="fresh",
         session_id="0c4989bf-3a27-495f-bd3f-2db89ed162d9",
@@ -75,15 +94,13 @@ def _attempt(number: int) -> tuple[journal.Message, journal.Message]:
     return started, journal.ended(2.0, id=f"row-{number}", tried=Tried(_result(number).attempts[0]))
 
 
-def _open(path: Path) -> int:
-    with RunDirectory.open(path) as run:
-        run.begin({})
-        assert sum(1 for _ in run.history.pending()) == 0
-        return len(run.results.index)
+def _decide(requests: Path, path: Path) -> None:
+    with RunDirectory.open(path) as run, requests.open("rb") as file:
+        found = survey(file, run.history)
+        assert found.plans == {"finished": ROWS}
 
 
-def _parse(path: Path) -> None:
-    for name in ("run.json", "journal.jsonl", "results.jsonl"):
-        content = (path / name).read_bytes()
-        for line in [content] if name == "run.json" else content.splitlines():
+def _parse(requests: Path, path: Path) -> None:
+    for file in (path / "journal.jsonl", path / "results.jsonl", requests):
+        for line in file.read_bytes().splitlines():
             orjson.loads(line)

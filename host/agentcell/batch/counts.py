@@ -68,9 +68,10 @@ class Spending:
     def add(self, usage: object, cost_usd: object) -> None:
         """An attempt took this, as far as it makes sense."""
         if isinstance(usage, dict):
+            tokens = self.tokens
             for name in TOKENS:
-                if count := number(usage.get(name)):
-                    self.tokens[name] = self.tokens.get(name, 0) + count
+                if (given := usage.get(name)) and (count := number(given)):
+                    tokens[name] = tokens.get(name, 0) + count
         if (cost := amount(cost_usd)) is None:
             self.unknown_costs += 1
         else:

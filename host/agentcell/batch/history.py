@@ -46,6 +46,11 @@ class ItemHistory:
     category: str | None = None
 
     @property
+    def is_reopened(self) -> bool:
+        """Whether it is to run again as if it had not been tried, be it changed or not."""
+        return self.digest is None and not self.is_finished
+
+    @property
     def attempts(self) -> list[Attempt]:
         """The same as they are in a result."""
         return [tried.attempt for tried in self.past]
@@ -136,7 +141,8 @@ class History:
         item = self._item(id_)
         item.digest, item.open = message["digest"], message
         item.line = line if isinstance(line := message.get("line"), int) else 0
-        item.last_attempt = max(item.last_attempt, number)
+        if number > item.last_attempt:
+            item.last_attempt = number
         self.spending.retries += item.is_tried
         item.is_tried = True
         return True
@@ -146,7 +152,8 @@ class History:
         if not isinstance(id_, str) or type(number) is not int or message.get("status") not in STATUSES:
             return False
         item = self._item(id_)
-        item.last_attempt = max(item.last_attempt, number)
+        if number > item.last_attempt:
+            item.last_attempt = number
         self.spending.add(message.get("usage"), message.get("cost_usd"))
         if id_ not in self.finished:
             item.ended.append(message)
@@ -167,7 +174,7 @@ class History:
         for id_ in ids:
             if isinstance(id_, str) and (item := self._items.get(id_)) is not None:
                 item.ended.clear()
-                item.is_tried = False
+                item.digest, item.is_tried = None, False
         return True
 
 

@@ -11,19 +11,24 @@ from agentcell_protocol.framing import LINE_LIMIT, Overlong
 from agentcell_protocol.intake import decode_request
 
 
-class Taken(NamedTuple):
-    """What a line holds: `number` is its own, from 1, `offset` where it begins, in bytes, `checksum` of what it is."""
-
-    number: int
-    offset: int
-    members: dict[str, Any] | RequestError
-    checksum: int = 0
-
-
 class _Line(NamedTuple):
     number: int
     offset: int
     content: bytes | Overlong
+
+
+class Taken(NamedTuple):
+    """What a line holds: `number` is its own, from 1, `offset` where it begins, in bytes."""
+
+    number: int
+    offset: int
+    content: bytes | Overlong
+    members: dict[str, Any] | RequestError
+
+    @property
+    def checksum(self) -> int:
+        """Of what it is."""
+        return zlib.crc32(self.content) if isinstance(self.content, bytes) else 0
 
 
 def take_in(source: BinaryIO) -> Iterator[Taken]:
@@ -40,7 +45,7 @@ def take_in(source: BinaryIO) -> Iterator[Taken]:
             is_inside = _begins_object(line.content)
         else:
             is_inside = False
-        yield Taken(line.number, line.offset, members, _checksum(line.content))
+        yield Taken(*line, members)
 
 
 def take_at(source: BinaryIO, offset: int, number: int) -> Taken | None:
@@ -49,11 +54,13 @@ def take_at(source: BinaryIO, offset: int, number: int) -> Taken | None:
     line = next(_lines(source), None)
     if line is None or line.offset:
         return None
-    return Taken(number, offset, _decoded(line.content), _checksum(line.content))
+    return Taken(number, offset, line.content, _decoded(line.content))
 
 
 def merged(members: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """The members, and the defaults for those that are left out, of `limits` each by itself."""
+    if not defaults:
+        return members
     filled = {**defaults, **members}
     own, common = members.get("limits"), defaults.get("limits")
     if isinstance(own, dict) and isinstance(common, dict):
@@ -114,7 +121,3 @@ def _begins_object(content: bytes | Overlong) -> bool:
 
 def _is_indented(content: bytes | Overlong) -> bool:
     return isinstance(content, bytes) and content.startswith((b" ", b"\t", b"}", b"]"))
-
-
-def _checksum(content: bytes | Overlong) -> int:
-    return zlib.crc32(content) if isinstance(content, bytes) else 0

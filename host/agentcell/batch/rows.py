@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -38,8 +38,7 @@ class Row:
     checksum: int = field(default=0, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class KnownRow:
+class KnownRow(NamedTuple):
     """A row that is known, and was not looked at any further."""
 
     number: int
