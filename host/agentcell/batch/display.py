@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from threading import Condition, Thread
 from typing import Protocol, Self
@@ -30,24 +31,6 @@ class View(Protocol):
         """What to write after the last one."""
 
 
-class NoView:
-    """Shows nothing."""
-
-    seconds = 0.0
-
-    def frame(self, _snapshot: Snapshot) -> str:
-        """Nothing."""
-        return ""
-
-    def clear(self) -> str:
-        """Nothing."""
-        return ""
-
-    def end(self) -> str:
-        """Nothing."""
-        return ""
-
-
 class Display:
     """A view at work, for as long as the context lasts, in a thread that ends with the process at the latest.
 
@@ -56,7 +39,7 @@ class Display:
     """
 
     def __init__(self, view: View | None, write: Callable[[bytes], None], *, encoding: str = "utf-8") -> None:
-        self._view = view or NoView()
+        self._view = view
         self._write = write
         self._encoding = encoding
         self._changed = Condition()
@@ -67,14 +50,16 @@ class Display:
         self._thread = Thread(target=self._run, name="batch display", daemon=True)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        with suppress(RuntimeError):  # the machine has no thread left: then nothing is shown
+            self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         with self._changed:
             self._is_over = True
             self._changed.notify()
-        self._thread.join(CLOSE_SECONDS)
+        if self._thread.ident is not None:
+            self._thread.join(CLOSE_SECONDS)
 
     def show(self, snapshot: Snapshot) -> None:
         """Have it shown instead of what is not shown yet; never waits for that."""
@@ -94,7 +79,7 @@ class Display:
         try:
             while not self._draw():
                 with self._changed:
-                    self._changed.wait_for(lambda: self._is_over, self._view.seconds)
+                    self._changed.wait_for(lambda: self._is_over, 0.0 if self._view is None else self._view.seconds)
         except OSError:
             return
 
@@ -104,14 +89,19 @@ class Display:
             self._changed.wait_for(lambda: self._is_over or self._next is not None or self._said)
             said, self._said = self._said, []
             snapshot, self._next, is_over = self._next or self._last if said else self._next, None, self._is_over
-        text = "".join([self._view.clear(), *(f"{line}\n" for line in said)]) if said else ""
-        if snapshot is not None:
-            self._last = snapshot
-            text += self._view.frame(snapshot)
-        text += self._view.end() if is_over else ""
-        if text:
+        self._last = snapshot or self._last
+        if text := self._text(said, snapshot, is_over=is_over):
             self._write(text.encode(self._encoding, "replace"))
         return is_over
+
+    def _text(self, said: list[str], snapshot: Snapshot | None, *, is_over: bool) -> str:
+        lines, view = "".join(f"{line}\n" for line in said), self._view
+        if view is None:
+            return lines
+        text = view.clear() + lines if said else ""
+        if snapshot is not None:
+            text += view.frame(snapshot)
+        return text + view.end() if is_over else text
 
 
 def writer(descriptor: int) -> Callable[[bytes], None]:

@@ -80,14 +80,21 @@ class StreamRows:
         if self._is_over:
             return None
         if self._thread is None:
-            self._thread = Thread(target=self._read, args=(current_token(),), name="batch rows", daemon=True)
-            self._thread.start()
+            self._thread = self._started()
         self._arrived = anyio.Event()
         self._wanted.release()
         await self._arrived.wait()
         if self._failure is not None:
             raise self._failure
         return self._row
+
+    def _started(self) -> Thread:
+        thread = Thread(target=self._read, args=(current_token(),), name="batch rows", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            raise OSError(errno.EAGAIN, "the machine has no thread left to read them") from None
+        return thread
 
     def _read(self, token: Any) -> None:
         """The thread: one row each time that one is wanted."""

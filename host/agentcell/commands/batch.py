@@ -27,7 +27,7 @@ MOST_RETRIES = 1_000
 @click.option("--retry-failed", is_flag=True, help="Run rows again that failed in a former run.")
 @click.option("--rerun-changed", is_flag=True, help="Run rows again that were changed since a former run.")
 @click.option("--skip-invalid", is_flag=True, help="Run the others where lines of the file are no requests.")
-@click.option("--dry-run", is_flag=True, help="Say what would be done with each row, and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done with each row, and do nothing; not with --json.")
 @click.option(
     "--timeout", type=float, callback=seconds, metavar="SECONDS", help="max_execution_seconds, where a row has none."
 )

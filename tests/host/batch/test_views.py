@@ -214,3 +214,14 @@ def test_a_terminal_that_is_gone_ends_the_picture_and_nothing_else() -> None:
 def test_a_display_of_nothing_shows_nothing() -> None:
     with display_on(None, None) as display:
         display.show(SEEN)
+
+
+def test_where_there_is_no_thread_nothing_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    written: list[bytes] = []
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with Display(PlainView(), written.append) as display:
+        display.show(SEEN)
+    assert written == []
