@@ -4,28 +4,14 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.host.command_line import BOUND_SECONDS, environment, gate, run_command, started
+from tests.host.command_line import BOUND_SECONDS, batch_line, environment, gate, run_command, started
 
 from agentcell.testing import stand_in
-
-DRIVER = """
-import json, sys
-from functools import partial
-from agentcell import reap
-from agentcell.cli import main
-from agentcell.commands import batching
-from agentcell.host import Host
-reap.GRACE_SECONDS = 3600
-batching.Host = partial(Host, worker_command=json.loads(sys.argv.pop(1)))
-sys.exit(main())
-"""
-"""The console script, with another worker, and so much patience with it that a test would notice if it were needed."""
 
 BAD_KEY = {"fail": {"category": "authentication", "message": "no such key"}}
 
@@ -47,8 +33,7 @@ class Shell:
         (self.path / "rows.jsonl").write_text("".join(f"{line}\n" for line in lines))
 
     def argv(self, *arguments: str) -> list[str]:
-        given = ["batch", "--min-free-mb", "0", *(arguments or ["rows.jsonl"])]
-        return [sys.executable, "-c", DRIVER, json.dumps(list(self.worker)), *given]
+        return batch_line(self.worker, *(arguments or ["rows.jsonl"]))
 
     def run(self, *arguments: str, stdin: bytes | None = None) -> "subprocess.CompletedProcess[bytes]":
         return run_command(self.argv(*arguments), self.path, stdin=stdin)
@@ -108,18 +93,34 @@ def test_the_others_run_when_that_is_asked_for(shell: Shell) -> None:
     assert shell.run("rows.jsonl", "--skip-invalid").returncode == 1
     assert shell.results() == {"line-2": "bad_request", "b": "bad_request", "a": "complete"}
     again = shell.run("rows.jsonl", "--skip-invalid")
-    told = "nothing to do; 2 failed: --retry-failed runs them again"
+    told = "nothing to do; 2 failed, and there is no request to run them again"
     assert (again.returncode, again.stderr.decode().splitlines()[-1]) == (1, told)
+    shell.write(shell.row("a"), shell.row("b"))
+    assert shell.run("rows.jsonl", "--retry-failed").returncode == 0
+    assert shell.results() == {"a": "complete", "b": "complete"}
 
 
 def test_a_row_that_was_changed_is_no_success_where_the_others_run(shell: Shell) -> None:
-    shell.write(shell.row("a"))
+    shell.write(shell.row("a"), shell.row("c"))
     shell.run()
-    shell.write(shell.row("a", {"text": "other"}), shell.row("b"))
+    shell.write(shell.row("a", {"text": "other"}), shell.row("b"), shell.row("c", colour="red"))
     ended = shell.run("rows.jsonl", "--skip-invalid")
-    told = "1 row was changed since: --rerun-changed runs it again"
+    told = (
+        "1 row was changed since: --rerun-changed runs it again; "
+        "1 row was changed since and can be run no more: mend it"
+    )
     assert (ended.returncode, ended.stderr.decode().splitlines()[-1]) == (1, told)
-    assert shell.results() == {"a": "complete", "b": "complete"}
+    assert shell.results() == {"a": "complete", "b": "complete", "c": "complete"}
+
+
+def test_rows_that_have_left_the_file_still_count(shell: Shell) -> None:
+    shell.write(shell.row("a"), shell.row("b"), shell.row("c"))
+    shell.run()
+    shell.write(shell.row("c"), shell.row("d"), shell.row("e"))
+    ended = shell.run("rows.jsonl", "--progress", "json")
+    shown = [json.loads(line) for line in ended.stderr.splitlines() if line.startswith(b"{")]
+    assert {(one["total"], one["done"] + one["pending"] + len(one["running"])) for one in shown} == {(5, 5)}
+    assert "rows: 5: 5 done, 0 failed" in ended.stderr.decode().splitlines()
 
 
 def test_from_stdin_the_others_always_run(shell: Shell) -> None:

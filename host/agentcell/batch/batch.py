@@ -10,14 +10,14 @@ from typing import Any
 import anyio
 
 from agentcell.attempts import Tried
-from agentcell.batch import ending, memory
+from agentcell.batch import ending, memory, phrases
 from agentcell.batch.admission import Admission, Closing, Hold
 from agentcell.batch.directory import RunDirectory
 from agentcell.batch.ending import BatchEnd
 from agentcell.batch.flights import EventLog, Flight, Flights
 from agentcell.batch.history import ItemHistory
 from agentcell.batch.interruption import CANCEL, DRAIN, KILL, Interruption
-from agentcell.batch.items import Again, Cut, Item, is_spent, plan, verdict
+from agentcell.batch.items import Again, Cut, Item, is_another, is_spent, plan, verdict
 from agentcell.batch.ledger import Ledger
 from agentcell.batch.recovery import last_result
 from agentcell.batch.rows import Problem, Row
@@ -30,6 +30,7 @@ from agentcell.orders import Order
 from agentcell.reap import in_thread
 from agentcell.result_file import write_result_file
 from agentcell.retry import RetryPolicy
+from agentcell_protocol.errors import Category
 from agentcell_protocol.masking import Mask
 from agentcell_protocol.result import SessionResult
 
@@ -49,8 +50,8 @@ class Batch:
         run: RunDirectory,
         settings: Settings,
         *,
-        tally: Tally | None = None,
-        interruption: Interruption | None = None,
+        tally: Tally,
+        interruption: Interruption,
         on_change: OnChange | None = None,
         on_result: OnResult | None = None,
         free_mb: Callable[[], float] = memory.free_mb,
@@ -59,8 +60,8 @@ class Batch:
         self._host = host
         self._run = run
         self._settings = settings
-        self._tally = tally or Tally(time.time())
-        self._interruption = interruption or Interruption()
+        self._tally = tally
+        self._interruption = interruption
         self._free_mb = free_mb
         self._chance = chance
         self._policy = RetryPolicy(max_attempts=settings.retries + 1)
@@ -68,7 +69,7 @@ class Batch:
         self._flights = Flights()
         self._ledger = Ledger(run, self._cannot_write)
         self._telling = Telling(self._tally, on_change, on_result, self._has_raised)
-        self._refused = 0
+        self._refused = self._unfit = 0
         self._failure: BaseException | None = None
 
     async def run(self) -> BatchEnd:
@@ -110,6 +111,8 @@ class Batch:
         """A line that is no row has its result, too."""
         if (before := self._run.results.index.get(problem.id)) is not None:
             self._tally.finished_before(before.status, before.category)
+            was_row = before.category != Category.BAD_REQUEST
+            self._unfit += was_row and is_another(problem.digest, before.digest)
         else:
             await self._finish(problem.id, problem.digest, problem.number, problem.as_result())
 
@@ -236,8 +239,8 @@ class Batch:
         self._flights.end_all(cut, self._interruption.reason or "SIGTERM")
 
     def _end(self) -> BatchEnd:
-        snapshot = self._tally.snapshot(time.time())
+        snapshot, changed = self._tally.snapshot(time.time()), phrases.changed(self._refused, self._unfit)
         closing = self._admission.closing
         if closing is None or (self._admission.is_complete and closing.kind != "aborted"):
-            return ending.finished(snapshot, self._refused)
-        return ending.closed(snapshot, closing, self._refused, signal=self._interruption.reason)
+            return ending.finished(snapshot, changed)
+        return ending.closed(snapshot, closing, changed, signal=self._interruption.reason)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from agentcell.batch.admission import Closing
-from agentcell.batch.phrases import GO_ON, changed, pending
+from agentcell.batch.phrases import GO_ON, pending
 from agentcell.batch.tally import Snapshot
 from agentcell_protocol.exitcodes import CANCEL_SIGNALS, ERROR, OK, PAUSED, SIGNALLED
 
@@ -19,18 +19,18 @@ class BatchEnd:
     reason: str | None = None
 
 
-def finished(snapshot: Snapshot, refused: int = 0) -> BatchEnd:
-    """The end of a batch that has dealt with every row; so many of them were changed, and `refused`."""
-    is_well = snapshot.failed == 0 and not refused
-    return BatchEnd(OK if is_well else ERROR, replace(snapshot, paused=None), changed(refused))
+def finished(snapshot: Snapshot, changed: str | None = None) -> BatchEnd:
+    """The end of a batch that has dealt with every row; `changed` is what is said of those that were."""
+    is_well = snapshot.failed == 0 and changed is None
+    return BatchEnd(OK if is_well else ERROR, replace(snapshot, paused=None), changed)
 
 
-def closed(snapshot: Snapshot, closing: Closing, refused: int = 0, *, signal: str | None = None) -> BatchEnd:
+def closed(snapshot: Snapshot, closing: Closing, changed: str | None = None, *, signal: str | None = None) -> BatchEnd:
     """The end of a batch that has rows left, by the `signal` when somebody interrupted it."""
     left = "the rows that are left are pending" if snapshot.total is None else pending(snapshot)
     how = GO_ON_CAPPED if closing.kind == "cap" else GO_ON
     reason = closing.sentence if left is None else f"{closing.sentence}. {left.capitalize()}: {how}"
-    reasons = [part for part in (reason, changed(refused)) if part]
+    reasons = [part for part in (reason, changed) if part]
     return BatchEnd(_code(closing, signal), replace(snapshot, paused=closing.sentence), "; ".join(reasons))
 
 

@@ -73,9 +73,11 @@ def plan(
     digest: str | None, history: ItemHistory | None, *, retry_failed: bool = False, rerun_changed: bool = False
 ) -> Plan:
     """What to do with a row of this digest that has this history."""
-    if history is None:
+    if history is None or history.is_reopened:
         return "fresh"
     if is_another(digest, history.digest):
+        if retry_failed and history.category == Category.BAD_REQUEST:
+            return "again"  # it never was what was meant
         return "changed" if rerun_changed else "refused"
     if history.is_finished:
         return "again" if retry_failed and history.status == "error" else "finished"

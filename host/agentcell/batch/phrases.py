@@ -38,21 +38,28 @@ def pending(snapshot: Snapshot) -> str | None:
     return f"{left} {'row is' if left == 1 else 'rows are'} pending"
 
 
-def changed(count: int) -> str | None:
-    """What is said of rows that are another than when they were run; None when there are none."""
-    if not count:
-        return None
-    rows, them = ("row was", "it") if count == 1 else ("rows were", "them")
-    return f"{count} {rows} changed since: --rerun-changed runs {them} again"
+def changed(refused: int, unfit: int = 0) -> str | None:
+    """What is said of rows that are another than when they were run, and `unfit` ones that are no requests any more.
+
+    None when there are neither.
+    """
+    parts = []
+    if refused:
+        parts.append(f"{_changed(refused)}: --rerun-changed runs {_them(refused)} again")
+    if unfit:
+        parts.append(f"{_changed(unfit)} and can be run no more: mend {_them(unfit)}")
+    return "; ".join(parts) or None
 
 
-def nothing_to_do(snapshot: Snapshot) -> str:
-    """What is said of a batch that has no row left to be run."""
-    if not snapshot.failed:
+def nothing_to_do(snapshot: Snapshot, retriable: int) -> str:
+    """What is said of a batch that has no row left to be run, and so many `retriable` ones among those that failed."""
+    failed = snapshot.failed
+    if not failed:
         return "nothing to do: " + ("every row has succeeded" if snapshot.done else "there are no rows")
-    return (
-        f"nothing to do; {snapshot.failed} failed: --retry-failed runs {'it' if snapshot.failed == 1 else 'them'} again"
-    )
+    if not retriable:
+        return f"nothing to do; {failed} failed, and there is no request to run {_them(failed)} again"
+    them = _them(failed) if retriable == failed else f"{retriable} of them"
+    return f"nothing to do; {failed} failed: --retry-failed runs {them} again"
 
 
 def pace(snapshot: Snapshot) -> list[str]:
@@ -133,6 +140,14 @@ def last_words(event: Mapping[str, Any] | None, *, content: bool) -> str:
         case {"type": kind}:
             return _cut(one_line(str(kind)).replace("_", " "), MAX_WORDS)
     return ""
+
+
+def _changed(count: int) -> str:
+    return f"{count} {'row was' if count == 1 else 'rows were'} changed since"
+
+
+def _them(count: int) -> str:
+    return "it" if count == 1 else "them"
 
 
 def _dollars(amount: float) -> str:

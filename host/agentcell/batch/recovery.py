@@ -64,7 +64,7 @@ def recover(run: "RunDirectory") -> Recovery:
     if left:
         run.record(*(journal.ended(time.time(), id=id_, tried=_tried(run, id_, attempt)) for id_, attempt in left))
     picked_up = [id_ for id_ in list(run.history.pending()) if _pick_up(run, id_)]
-    lost = tuple(id_ for id_, _ in left if not run.results.has(id_))
+    lost = tuple(id_ for id_, _ in left if id_ not in run.results.index)
     return Recovery(swept, tuple(picked_up), lost)
 
 

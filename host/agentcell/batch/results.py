@@ -49,11 +49,13 @@ class Results:
         """The rows that are finished, by id, as they are at the moment."""
         return self._index
 
-    def has(self, id: str) -> bool:  # noqa: A002 - it is what it is called everywhere
-        """Whether there is a result for the id."""
-        return id in self._index
-
-    async def add(self, id: str, digest: str | None, line: int, result: SessionResult) -> None:  # noqa: A002
+    async def add(
+        self,
+        id: str,  # noqa: A002 - it is what it is called everywhere
+        digest: str | None,
+        line: int,
+        result: SessionResult,
+    ) -> None:
         """Add the result of the row with this id, digest and line number; it is on the disk then.
 
         Raises ValueError when the id has one, and OSError; then nothing of it is there.

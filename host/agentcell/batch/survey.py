@@ -25,8 +25,10 @@ class Survey:
     """The lines of a file. Of rows that are to be run or refused only `places` are kept: offset, number and
     checksum, in turn.
 
-    `finished` counts rows that keep their result, by status and category; `again` are the ids of those whose results
-    are to be dropped; `refused` are changed rows; `writers` are the rows that are to be run and may write.
+    `finished` counts the results that stay, by status and category, but for those of `problems`; `again` are the ids of
+    those that are to be dropped; `refused` are changed rows; `writers` are the rows that are to be run and may write.
+    `total` is how many lines there are, `gone` how many results stay of rows that the file does not have, and
+    `retriable` how many rows failed that could be run again.
     """
 
     places: "array[int]" = field(default_factory=lambda: array("Q"))
@@ -37,6 +39,8 @@ class Survey:
     finished: Counter[tuple[str, str | None]] = field(default_factory=Counter)
     writers: Writers = field(default_factory=Writers)
     total: int = 0
+    gone: int = 0
+    retriable: int = 0
 
     @property
     def to_run(self) -> int:
@@ -56,6 +60,7 @@ def survey(
     """Read the file, and decide about each of its lines. Blocks."""
     found = Survey()
     nameless: set[str] = set()
+    standing = 0  # results of the lines
 
     def is_finished(row_id: str, digest: str) -> bool:
         """Whether nothing is to be done with the row, whatever it says."""
@@ -67,11 +72,12 @@ def survey(
     for line in read_lines(file, is_finished, defaults=defaults):
         found.total += 1
         if isinstance(line, KnownRow) and history is not None and on_row is None:
-            finished = history.finished[line.id]  # most lines of a batch that goes on, so it is done without more
-            found.plans["finished"] += 1
-            found.finished[finished.status, finished.category] += 1
+            found.plans["finished"] += 1  # most lines of a batch that goes on, so it is done without more
+            found.retriable += history.finished[line.id].status == "error"
+            standing += 1
             continue
         known = None if history is None else history.of(line.id)
+        standing += known is not None and known.is_finished
         what: Plan | None = None
         if isinstance(line, Problem):
             found.problems.append(line)
@@ -82,8 +88,12 @@ def survey(
             nameless.add(line.id)
         if on_row is not None:
             on_row(line, what, known)
-    if retry_failed and history is not None:
-        found.again += (id_ for id_ in _mended(history) if id_ not in nameless)
+    if history is not None:
+        mended = [id_ for id_ in _mended(history) if id_ not in nameless]
+        found.again += mended if retry_failed else []
+        found.retriable += 0 if retry_failed else len(mended)
+        found.gone = len(history.finished) - standing - (len(mended) if retry_failed else 0)
+        _note_results(found, history)
     return found
 
 
@@ -97,8 +107,14 @@ def _note_row(found: Survey, row: Row | KnownRow, what: Plan, known: ItemHistory
         found.refused.append(row)
     if what in {"again", "changed"}:
         found.again.append(row.id)
-    elif known is not None and known.is_finished:
-        found.finished[known.status or "error", known.category] += 1
+    elif what == "finished":
+        found.retriable += known is not None and known.status == "error"
+
+
+def _note_results(found: Survey, history: History) -> None:
+    others = {*found.again, *(problem.id for problem in found.problems)}
+    kept = (entry for id_, entry in history.finished.items() if id_ not in others)
+    found.finished.update((entry.status, entry.category) for entry in kept)
 
 
 def _mended(history: History) -> Iterator[str]:

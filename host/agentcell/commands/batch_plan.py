@@ -25,11 +25,15 @@ MOST_TOLD = 20
 
 @dataclass(frozen=True, slots=True)
 class RowPlan:
-    """The rows that are to be run, the count of all, and the ids of those whose results are to be dropped before."""
+    """The rows that are to be run, the count of all, and the ids of those whose results are to be dropped before.
+
+    So many of those that failed are `retriable`; None where nobody knows.
+    """
 
     source: Source
     tally: Tally
     again: list[str] = field(default_factory=list)
+    retriable: int | None = None
 
     @property
     def is_stream(self) -> bool:
@@ -46,11 +50,11 @@ def plan_rows(file: BinaryIO, defaults: Mapping[str, Any], options: BatchOptions
         _refuse(found, options)
     if found.writers.most is not None:
         tell(conflict(*found.writers.most))
-    tally = Tally(time.time(), total=found.total)
+    tally = Tally(time.time(), total=found.total + found.gone)
     for (status, category), count in found.finished.items():
         tally.finished_before(status, category, count)
     rows = FileRows(file, found.places, problems=found.problems, defaults=defaults)
-    return RowPlan(rows, tally, found.again)
+    return RowPlan(rows, tally, found.again, found.retriable)
 
 
 def dry_run(file: BinaryIO, defaults: Mapping[str, Any], options: BatchOptions) -> int:

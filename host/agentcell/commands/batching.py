@@ -21,6 +21,7 @@ from agentcell.batch.phrases import nothing_to_do
 from agentcell.batch.reading import read_batch
 from agentcell.batch.settings import Settings
 from agentcell.batch.sources import STDIN
+from agentcell.batch.tally import Snapshot
 from agentcell.batch.views import display_on, view_for
 from agentcell.batch.writers import WatchedRows
 from agentcell.commands.batch_options import BatchOptions, batch_config, batch_defaults, batch_settings, refuse_share
@@ -32,6 +33,7 @@ from agentcell.host import Host
 from agentcell.signals import cancelling_on_signals
 from agentcell.terminal import one_line
 from agentcell_protocol.codec import encode
+from agentcell_protocol.errors import Category
 from agentcell_protocol.exitcodes import ERROR
 from agentcell_protocol.result import SessionResult
 
@@ -81,13 +83,20 @@ def _run_plan(plan: RowPlan, run: RunDirectory, settings: Settings, options: Bat
     with _display(options) as display:
         rows = plan.source
         if plan.is_stream:
-            rows = WatchedRows(rows, lambda directory: display.say(conflict(directory)), run.results.has)
+            rows = WatchedRows(rows, lambda directory: display.say(conflict(directory)), run.results.index.__contains__)
         on_result = _print if options.as_json else None
         begin = partial(Batch, rows, run=run, settings=settings, tally=tally, on_result=on_result)
         end = anyio.run(_run_signalled, partial(begin, on_change=display.show), options.jobs)
         display.show(end.snapshot)
     has_done_nothing = end.reason is None and len(run.results.index) == kept
-    return replace(end, reason=nothing_to_do(end.snapshot)) if has_done_nothing else end
+    return replace(end, reason=nothing_to_do(end.snapshot, _retriable(plan, end.snapshot))) if has_done_nothing else end
+
+
+def _retriable(plan: RowPlan, snapshot: Snapshot) -> int:
+    """How many of the rows that failed could be run again."""
+    if plan.retriable is not None:
+        return plan.retriable
+    return snapshot.failed - snapshot.by_category.get(Category.BAD_REQUEST, 0)
 
 
 async def _run_signalled(batch: Callable[..., Batch], jobs: int | None) -> BatchEnd:

@@ -89,7 +89,7 @@ class Room:
                     run,
                     chosen,
                     tally=tally,
-                    interruption=interruption,
+                    interruption=interruption or Interruption(),
                     on_change=on_change,
                     on_result=on_result,
                     free_mb=free_mb,

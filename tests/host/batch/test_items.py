@@ -48,6 +48,18 @@ def tried(result: SessionResult) -> Tried:
         (ItemHistory("a", OTHER, last_attempt=1), {}, "refused"),
         (ItemHistory("a", OTHER, is_finished=True, status="complete"), {"rerun_changed": True}, "changed"),
         (ItemHistory("a", "0:0123456789abcdef", last_attempt=1), {}, "resumed"),
+        (
+            ItemHistory("a", OTHER, is_finished=True, status="error", category="crashed"),
+            {"retry_failed": True},
+            "refused",
+        ),
+        (ItemHistory("a", OTHER, is_finished=True, status="error", category="bad_request"), {}, "refused"),
+        (
+            ItemHistory("a", OTHER, is_finished=True, status="error", category="bad_request"),
+            {"retry_failed": True},
+            "again",
+        ),
+        (ItemHistory("a", None, last_attempt=1), {}, "fresh"),
     ],
 )
 def test_what_is_done_with_a_row(history: ItemHistory | None, flags: dict[str, bool], expected: Plan) -> None:

@@ -33,7 +33,7 @@ async def test_a_result_is_a_line_with_the_rows_digest_and_number(tmp_path: Path
     path = tmp_path / "results.jsonl"
     with Results.open(path) as results:
         await results.add("a", "1:aa", 3, DONE)
-        assert results.has("a")
+        assert "a" in results.index
         assert line_of(results, "a") == {**DONE.to_message(), "id": "a", "digest": "1:aa", "line": 3}
     assert list(orjson.loads(path.read_bytes()))[-2:] == ["digest", "line"]
 
@@ -76,7 +76,7 @@ def test_dropped_rows_are_gone_and_the_others_can_still_be_read(tmp_path: Path) 
             results.add_now(id_, "1:aa", number, DONE)
         results.drop({"a", "c", "none"})
         assert [line_of(results, id_)["line"] for id_ in "bd"] == [1, 3]
-        assert not results.has("a")
+        assert "a" not in results.index
         results.add_now("a", "1:ab", 0, CRASHED)
         assert line_of(results, "a")["digest"] == "1:ab"
         assert list(results.index) == ["b", "d", "a"]

@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Iterator
+from errno import EAGAIN
 from io import BytesIO
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import anyio
@@ -15,7 +17,8 @@ from agentcell.batch.directory import read_history
 from agentcell.batch.rows import Problem, Row
 from agentcell.batch.sources import FileRows, StreamRows
 from agentcell.batch.survey import survey
-from agentcell_protocol.result import SessionResult
+from agentcell_protocol.errors import RequestError
+from agentcell_protocol.result import SessionResult, refused
 
 DEFAULTS = {"agent_type": "coder", "project_dir": "/", "starting_message": "hi"}
 
@@ -91,3 +94,29 @@ def test_rows_that_have_their_results_are_known_again(tmp_path: Path) -> None:
     assert (len(found.places), found.to_run, dict(found.finished)) == (3, 0, {("complete", None): 3})
     again = survey(BytesIO(rows), read_history(tmp_path / "run"), defaults=DEFAULTS, rerun_changed=True)
     assert (again.again, again.to_run) == (["c"], 1)
+
+
+def test_what_has_left_the_file_is_counted_and_is_not_to_be_run_again(tmp_path: Path) -> None:
+    rows = text({"id": "a"}, {"id": "b", "colour": "red"}, {"id": "c"})
+    with begun(tmp_path / "run") as run:
+        for row_id in ("b", "c", "line-7", "gone"):
+            run.results.add_now(row_id, None, 1, refused(RequestError("id", "no", "no"), {"id": row_id}))
+        run.results.add_now("done", None, 1, SessionResult(status="complete", response="", session_name="done"))
+    found = survey(BytesIO(rows), read_history(tmp_path / "run"), defaults=DEFAULTS)
+    assert (found.total, found.gone, found.retriable) == (3, 3, 1)
+    assert found.finished == {("error", "bad_request"): 3, ("complete", None): 1}
+    again = survey(BytesIO(rows), read_history(tmp_path / "run"), defaults=DEFAULTS, retry_failed=True)
+    assert (again.again, again.gone, again.retriable) == (["c", "line-7"], 2, 0)
+    assert again.finished == {("error", "bad_request"): 1, ("complete", None): 1}
+
+
+def no_thread(_thread: Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+@pytest.mark.anyio
+async def test_a_stream_for_which_there_is_no_thread_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Thread, "start", no_thread)
+    with pytest.raises(OSError, match="the machine has no thread left") as told:
+        await StreamRows(0).next()
+    assert told.value.errno == EAGAIN

@@ -92,11 +92,17 @@ def test_the_first_failures_are_named_and_all_are_counted(tmp_path: Path) -> Non
 
 
 def test_of_a_batch_with_no_row_left_it_says_so_and_how_failed_ones_run_again() -> None:
-    assert [nothing_to_do(Snapshot(done=done, failed=failed)) for done, failed in ((0, 0), (2, 0), (2, 1), (0, 3))] == [
+    told = [
+        nothing_to_do(Snapshot(done=done, failed=failed), retriable)
+        for done, failed, retriable in ((0, 0, 0), (2, 0, 0), (2, 1, 1), (0, 3, 3), (0, 3, 2), (0, 1, 0))
+    ]
+    assert told == [
         "nothing to do: there are no rows",
         "nothing to do: every row has succeeded",
         "nothing to do; 1 failed: --retry-failed runs it again",
         "nothing to do; 3 failed: --retry-failed runs them again",
+        "nothing to do; 3 failed: --retry-failed runs 2 of them again",
+        "nothing to do; 1 failed, and there is no request to run it again",
     ]
 
 
