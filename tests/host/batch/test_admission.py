@@ -92,10 +92,16 @@ class Desk:
 
     async def waits(self) -> bool:
         """Whether nothing is given out now."""
-        with anyio.move_on_after(MOMENT):
-            await self.take()
-            return False
-        return True
+        taken: list[str | None] = []
+
+        async def take() -> None:
+            taken.append(await self.take())
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(take)
+            await anyio.wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel()
+        return not taken
 
     def put_back(self, name: str, due: float = 0.0) -> None:
         self.admission.put_back(Item(row(name), due=due))
