@@ -89,10 +89,8 @@ def survey(
         if on_row is not None:
             on_row(line, what, known)
     if history is not None:
-        mended = [id_ for id_ in _mended(history) if id_ not in nameless]
-        found.again += mended if retry_failed else []
-        found.retriable += 0 if retry_failed else len(mended)
-        found.gone = len(history.finished) - standing - (len(mended) if retry_failed else 0)
+        found.gone = len(history.finished) - standing
+        _note_mended(found, [id_ for id_ in _mended(history) if id_ not in nameless], retry_failed=retry_failed)
         _note_results(found, history)
     return found
 
@@ -109,6 +107,14 @@ def _note_row(found: Survey, row: Row | KnownRow, what: Plan, known: ItemHistory
         found.again.append(row.id)
     elif what == "finished":
         found.retriable += known is not None and known.status == "error"
+
+
+def _note_mended(found: Survey, mended: list[str], *, retry_failed: bool) -> None:
+    if retry_failed:
+        found.again += mended
+        found.gone -= len(mended)
+    else:
+        found.retriable += len(mended)
 
 
 def _note_results(found: Survey, history: History) -> None:
