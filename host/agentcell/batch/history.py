@@ -141,7 +141,7 @@ class History:
         item = self._item(id_)
         item.digest, item.open = message["digest"], message
         item.line = line if isinstance(line := message.get("line"), int) else 0
-        if number > item.last_attempt:
+        if number > item.last_attempt:  # noqa: PLR1730 - this is quicker than max()
             item.last_attempt = number
         self.spending.retries += item.is_tried
         item.is_tried = True
@@ -152,7 +152,7 @@ class History:
         if not isinstance(id_, str) or type(number) is not int or message.get("status") not in STATUSES:
             return False
         item = self._item(id_)
-        if number > item.last_attempt:
+        if number > item.last_attempt:  # noqa: PLR1730 - this is quicker than max()
             item.last_attempt = number
         self.spending.add(message.get("usage"), message.get("cost_usd"))
         if id_ not in self.finished:
