@@ -6,6 +6,7 @@ ValueError
 RuntimeError
 ├── HostClosedError     a `Host` is used outside its `async with`, or was left while there was more to run
 ├── HostOpenError       a `Host` is entered again while it is open
+├── SourceCancelledError what gives the requests raised a cancellation, and nobody had cancelled it
 ├── RunDirectoryError   a directory cannot be a batch's run directory
 │   └── BusyError       another batch has it
 └── RunningLoopError    `run_session_sync` is called where a loop runs already
@@ -29,6 +30,13 @@ class HostOpenError(RuntimeError):
 
     def __init__(self) -> None:
         super().__init__("this host is open already: share it, or make another Host()")
+
+
+class SourceCancelledError(RuntimeError):
+    """The requests' source raised the event loop's cancellation exception: something it waited for was cancelled."""
+
+    def __init__(self) -> None:
+        super().__init__("the requests end here: something that their source waited for was cancelled")
 
 
 class RunDirectoryError(RuntimeError):

@@ -117,9 +117,10 @@ class Host:
 
         The next request is taken when there is room for it and the results before have been dealt with, so there may
         be any number of them. What is wrong with one is its own result: `bad_request`, or `internal` when `on_event`
-        raised. What `requests` raises is raised when those that run have ended. Leaving early cancels what runs; with
-        `async with` around it, it has ended then. Raises HostClosedError outside the host's `async with` block, and in
-        a loop that the host's end cut short.
+        raised. What `requests` raises is raised when those that run have ended. Leaving early cancels what runs and
+        closes `requests` where it has `aclose`; with `async with` around it, it has ended then, and what its end raised
+        is raised. Raises HostClosedError outside the host's `async with` block, and in a loop that the host's end cut
+        short.
         """
         environment = cell_environment(os.environ, env=env, pass_env=pass_env)
         make = partial(Order, environment=environment, limits=limits or Limits(), on_event=on_event, keep=keep)
@@ -132,7 +133,8 @@ class Host:
                 return refused(mistake, request if isinstance(request, Mapping) else {})
             return await host.result(order)
 
-        return host.answers(_each(requests), work)
+        source = requests if isinstance(requests, AsyncIterable) else _each(requests)
+        return host.answers(source, work)
 
     def perform(self, orders: AsyncIterable[Order]) -> Answers[tuple[Order, SessionResult]]:
         """As `run_many`, for orders: each comes back with its result."""
@@ -229,10 +231,6 @@ class _Open:
             raise HostClosedError
 
 
-async def _each(requests: Iterable[Request] | AsyncIterable[Request]) -> AsyncIterator[Request]:
-    if isinstance(requests, AsyncIterable):
-        async for request in requests:
-            yield request
-    else:
-        for request in requests:
-            yield request
+async def _each(requests: Iterable[Request]) -> AsyncIterator[Request]:
+    for request in requests:
+        yield request

@@ -1,7 +1,8 @@
 """Many pieces of work from a source, so many at a time, each answered as soon as it is done."""
 
+import math
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from threading import get_ident
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
@@ -9,7 +10,7 @@ from typing import Any, Generic, Self, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
-from agentcell.errors import HostClosedError
+from agentcell.errors import HostClosedError, SourceCancelledError
 
 CLOSE_SECONDS = 5.0
 """For a source that nothing more is taken from to end."""
@@ -23,6 +24,7 @@ class Stream(Generic[Asked, Answer]):
 
     What is taken from the source and not yet dealt with is never more than `width`. `has_room` returns as soon as the
     next one may be taken. What the source or the work raises ends the stream: what was begun is answered before.
+    `late_failure` is what the source raised when it was closed.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class Stream(Generic[Asked, Answer]):
     ) -> None:
         self.answers: deque[Answer] = deque()
         self.failure: Exception | None = None
+        self.late_failure: Exception | None = None
         self.is_exhausted = False
         self.has_ended = anyio.Event()
         self.slots = anyio.Semaphore(width)
@@ -77,15 +80,30 @@ class Stream(Generic[Asked, Answer]):
             self.is_exhausted = True
         except Exception as failure:  # noqa: BLE001 - foreign code; raised again to who takes the answers
             self._fail(failure)
+        except anyio.get_cancelled_exc_class() as cancelled:
+            if _is_cancelled():
+                raise
+            self._fail(SourceCancelledError(), cause=cancelled)
+        finally:
+            await self._end()
 
     async def _take(self, tasks: TaskGroup) -> None:
+        while True:
+            await self.slots.acquire()
+            await self._has_room()
+            tasks.start_soon(self._answer, await anext(self._source))
+
+    async def _end(self) -> None:
+        """Close the source, where that can be done, in the task that has run it."""
+        close = getattr(self._source, "aclose", None)
+        if close is None:
+            return
         try:
-            while True:
-                await self.slots.acquire()
-                await self._has_room()
-                tasks.start_soon(self._answer, await anext(self._source))
-        finally:
-            await _end(self._source)
+            with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+                await close()
+        except Exception as failure:  # noqa: BLE001 - foreign code; raised again to who takes the answers
+            self.late_failure = failure
+            self._fail(failure)
 
     async def _answer(self, asked: Asked) -> None:
         try:
@@ -96,7 +114,8 @@ class Stream(Generic[Asked, Answer]):
             self.answers.append(answer)
         self._changed.set()
 
-    def _fail(self, failure: Exception) -> None:
+    def _fail(self, failure: Exception, *, cause: BaseException | None = None) -> None:
+        failure.__cause__ = failure.__cause__ or cause
         self.failure = self.failure or failure
         self.close()
 
@@ -105,7 +124,8 @@ class Answers(AsyncIterator[Answer]):
     """The answers of a stream, which begins with the first that is asked for. For one task at a time.
 
     An answer counts as dealt with when the next one is asked for. Who leaves early cancels what was begun: with
-    `async with`, `aclose` or a cancellation it has ended then, otherwise when the host is left.
+    `async with`, `aclose` or a cancellation it has ended then, otherwise when the host is left. A second task that asks
+    while one waits gets a BusyResourceError of anyio.
     """
 
     def __init__(self, stream: Stream[Any, Answer], begin: Callable[[Stream[Any, Answer]], object]) -> None:
@@ -113,20 +133,21 @@ class Answers(AsyncIterator[Answer]):
         self._begin = begin
         self._thread: int | None = None
         self._has_left = False
+        self._is_asked = False
         self._owes_slot = False
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Answer:
+        if self._is_asked:
+            raise anyio.BusyResourceError("waiting for an answer from")
         if self._has_left:
             raise StopAsyncIteration
         self._go_on()
-        try:
-            await self._stream.arrival()
-        except anyio.get_cancelled_exc_class():
-            await self.aclose()
-            raise
+        await self._arrival()
+        if self._has_left:
+            raise StopAsyncIteration
         if not self._stream.answers:
             self._has_left = True
             self._raise_end()
@@ -134,12 +155,14 @@ class Answers(AsyncIterator[Answer]):
         return self._stream.answers.popleft()
 
     async def aclose(self) -> None:
-        """Cancel what was begun and wait for its end."""
-        self._has_left = True
+        """Cancel what was begun and wait for its end; raises what the source raises when it is closed by that."""
+        had_left, self._has_left = self._has_left, True
         if self._thread is not None:
             self._stream.leave()
             with anyio.CancelScope(shield=True):
                 await self._stream.has_ended.wait()
+        if self._stream.late_failure is not None and not had_left:
+            raise self._stream.late_failure
 
     async def __aenter__(self) -> Self:
         return self
@@ -153,6 +176,16 @@ class Answers(AsyncIterator[Answer]):
         is_begun = self._thread == get_ident()  # a loop in another thread must not be touched; its host ends the rest
         if is_begun and not self._stream.has_ended.is_set():
             self._stream.leave()
+
+    async def _arrival(self) -> None:
+        self._is_asked = True
+        try:
+            await self._stream.arrival()
+        except anyio.get_cancelled_exc_class():
+            await self.aclose()
+            raise
+        finally:
+            self._is_asked = False
 
     def _go_on(self) -> None:
         if self._thread is None:
@@ -170,8 +203,6 @@ class Answers(AsyncIterator[Answer]):
         raise StopAsyncIteration
 
 
-async def _end(source: AsyncIterator[object]) -> None:
-    """Close a generator in the task that has run it."""
-    if isinstance(source, AsyncGenerator):
-        with anyio.move_on_after(CLOSE_SECONDS, shield=True):
-            await source.aclose()
+def _is_cancelled() -> bool:
+    """Whether a scope around this task is cancelled, so that a cancellation here is not the source's own."""
+    return anyio.current_effective_deadline() == -math.inf

@@ -196,6 +196,24 @@ async def test_what_cannot_be_in_an_environment_is_raised(room: Room) -> None:
             await take(host.run_many([request(room)], env={**room.environment, "A": "\0"}))
 
 
+async def test_leaving_early_closes_the_generator_of_the_requests_and_tells_what_its_end_raises(room: Room) -> None:
+    async def source() -> AsyncIterator[Any]:
+        try:
+            while True:
+                yield request(room)
+        finally:
+            raise OurError
+
+    async def run(host: Host) -> None:
+        async with host.run_many(requests, env=room.environment) as results:
+            await anext(results)
+
+    requests = source()  # held, so that nothing but the host closes it
+    async with Host(max_sessions=1) as host:
+        with pytest.raises(OurError):
+            await run(host)
+
+
 async def test_a_session_may_be_run_between_two_results(room: Room) -> None:
     async with Host(max_sessions=1) as host:
         results = []

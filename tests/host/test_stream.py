@@ -10,7 +10,7 @@ import pytest
 from anyio import lowlevel
 from anyio.abc import TaskGroup
 
-from agentcell.errors import HostClosedError
+from agentcell.errors import HostClosedError, SourceCancelledError
 from agentcell.stream import Answers, Stream
 
 pytestmark = pytest.mark.anyio
@@ -234,6 +234,85 @@ async def test_an_asyncio_timeout_around_the_loop_is_one() -> None:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(take(works.answers(tasks, works.gated, 100), []), 0.05)
         assert (sorted(works.cancelled), works.source_ends) == ([0, 1], 1)
+
+
+async def fails_at_its_end() -> AsyncIterator[int]:
+    try:
+        while True:
+            yield 0
+    finally:
+        raise OurError
+
+
+async def test_what_the_end_of_the_source_raises_is_raised_to_who_leaves_early() -> None:
+    works = Works()
+
+    async def leave() -> None:
+        stream = Stream(fails_at_its_end(), works.quick, width=2, has_room=lowlevel.checkpoint)
+        async with Answers(stream, lambda stream: tasks.start_soon(stream.run)) as answers:
+            async for _ in answers:
+                break
+
+    async with running() as tasks:
+        with pytest.raises(OurError):
+            await leave()
+
+
+async def test_what_the_end_of_the_source_raises_is_raised_to_who_is_cancelled() -> None:
+    works = Works()
+
+    async def wait(answers: Answers[int]) -> None:
+        async with answers:
+            with anyio.CancelScope() as scope:
+                tasks.start_soon(when_blocked, scope.cancel)
+                await anext(answers)
+
+    async with running() as tasks:
+        stream = Stream(fails_at_its_end(), works.gated, width=2, has_room=lowlevel.checkpoint)
+        with pytest.raises(OurError):
+            await wait(Answers(stream, lambda stream: tasks.start_soon(stream.run)))
+
+
+async def test_a_second_task_that_asks_is_refused_and_harms_the_first_no_way() -> None:
+    works = Works()
+    answered: list[int] = []
+    async with running() as tasks:
+        answers = works.answers(tasks, works.gated, 3)
+        tasks.start_soon(take, answers, answered)
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(anyio.BusyResourceError, match="already waiting for an answer"):
+            await anext(answers)
+        works.let_go(0, 1, 2)
+    assert sorted(answered) == [0, 1, 2]
+
+
+async def test_who_waits_while_another_task_leaves_is_at_the_end() -> None:
+    works = Works()
+    async with running() as tasks:
+        answers = works.answers(tasks, works.gated, 3)
+        tasks.start_soon(take, answers, [])
+        await anyio.wait_all_tasks_blocked()
+        await answers.aclose()
+    assert sorted(works.cancelled) == [0, 1]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_source_whose_own_task_was_cancelled_ends_after_what_was_begun() -> None:
+    works = Works()
+    answered: list[int] = []
+
+    async def source() -> AsyncIterator[int]:
+        yield 0
+        inner = asyncio.ensure_future(asyncio.sleep(0))
+        inner.cancel()
+        await inner
+
+    async with running() as tasks:
+        stream = Stream(source(), works.gated, width=2, has_room=lowlevel.checkpoint)
+        tasks.start_soon(when_blocked, lambda: works.let_go(0))
+        with pytest.raises(SourceCancelledError) as raised:
+            await take(Answers(stream, lambda stream: tasks.start_soon(stream.run)), answered)
+    assert (answered, type(raised.value.__cause__)) == ([0], asyncio.CancelledError)
 
 
 async def test_a_source_that_will_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
