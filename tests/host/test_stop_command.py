@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from tests.host.batch.run_directory import begun
 from tests.host.command_line import BOUND_SECONDS, batch_line, gate, run_command, started, write_rows
 
+from agentcell.batch.halt import NotInterruptedError, interrupt
 from agentcell.batch.lock import holder, locked
 from agentcell.testing import stand_in
 
@@ -112,12 +114,43 @@ def test_what_is_no_run_directory_is_a_mistake(name: str, tmp_path: Path) -> Non
     assert b"it is no run directory" in ended.stderr
 
 
-def test_the_process_of_this_test_may_be_told(run_dir: Path, tmp_path: Path) -> None:
+CANCELLING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def ignoring(count: int) -> Iterator[list[int]]:
+    """Within, this process ignores so many of them; the others that came."""
     told: list[int] = []
-    former = signal.signal(signal.SIGINT, lambda number, _: told.append(number))
+    former = {number: signal.signal(number, lambda number, _: told.append(number)) for number in CANCELLING}
     try:
-        with locked(run_dir):
-            assert stop(run_dir, tmp_path).returncode == 0
+        for number in CANCELLING[:count]:
+            signal.signal(number, signal.SIG_IGN)
+        yield told
     finally:
-        signal.signal(signal.SIGINT, former)
-    assert told == [signal.SIGINT]
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_it_sends_the_first_signal_that_is_not_ignored(run_dir: Path, count: int) -> None:
+    with ignoring(count) as told, locked(run_dir):
+        assert interrupt(run_dir) == os.getpid()
+    assert told == [CANCELLING[count]]
+
+
+def test_a_process_that_ignores_all_of_them_is_told_of(run_dir: Path) -> None:
+    with ignoring(3), locked(run_dir), pytest.raises(NotInterruptedError) as refusal:
+        interrupt(run_dir)
+    assert str(refusal.value) == f"process {os.getpid()} runs it, and ignores all signals that would end it"
+
+
+def test_a_batch_that_a_script_has_in_the_background_is_ended_too(worker: tuple[str, ...], tmp_path: Path) -> None:
+    with gate(tmp_path / "gate") as (opens, wait):
+        rows = write_rows(tmp_path / "rows.jsonl", ("hangs", [{"spawn": opens}, {"hang": True}]))
+        argv = batch_line(worker, str(rows), "--grace", "0")
+        with started(["sh", "-c", '"$@" & wait "$!"', "sh", *argv], tmp_path) as shell:
+            wait()
+            assert stop(tmp_path / "rows.run", tmp_path).returncode == 0
+            told = shell.communicate(timeout=BOUND_SECONDS)[1].decode()
+    assert (shell.returncode, results(tmp_path / "rows.run")) == (143, {})
+    assert told.splitlines()[-1].startswith("interrupted by SIGTERM. 1 row is pending")

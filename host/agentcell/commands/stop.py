@@ -6,7 +6,7 @@ import click
 @click.command
 @click.argument("directory", metavar="DIR")
 def stop(directory: str) -> None:
-    """End a running batch as Ctrl-C in its terminal would.
+    """End a running batch as Ctrl-C in its terminal would, also one that a script has in the background.
 
     Its running sessions may finish within its --grace, and the rest stays pending. Do it again to end them at once, and
     a third time to kill them. It does not wait for the end. Exit code 1 when no batch runs in DIR.
