@@ -77,14 +77,16 @@ def test_each_result_is_printed_when_that_is_asked_for(shell: Shell) -> None:
 
 
 def test_lines_that_are_no_rows_are_named_before_anything_starts(shell: Shell) -> None:
-    shell.write(shell.row("a"), "{", shell.row("b", colour="red"), shell.row("a"))
+    inside = shell.row("c", result_file="rows.run/journal.jsonl")
+    shell.write(shell.row("a"), "{", shell.row("b", colour="red"), shell.row("a"), inside)
     ended = shell.run()
     told = ended.stderr.decode().splitlines()
-    assert (ended.returncode, ended.stdout, len(told)) == (2, b"", 4)
+    assert (ended.returncode, ended.stdout, len(told)) == (2, b"", 5)
     assert told[0].startswith("line 2: the request: ")
     assert told[1].startswith("line 3: colour: is not a member of a request")
     assert told[2] == "line 4: id: a is the id of line 1, too; give each row an id of its own"
-    assert told[3] == "error: rows.jsonl: nothing was run; mend these lines, or run the others with --skip-invalid"
+    assert told[3].startswith(f"line 5: result_file: {shell.path / 'rows.run'}/journal.jsonl belongs to the batch")
+    assert told[4] == "error: rows.jsonl: nothing was run; mend these lines, or run the others with --skip-invalid"
     assert not (shell.path / "rows.run").exists()
 
 
@@ -124,11 +126,12 @@ def test_rows_that_have_left_the_file_still_count(shell: Shell) -> None:
 
 
 def test_from_stdin_the_others_always_run(shell: Shell) -> None:
-    rows = b"\n".join([json.dumps(shell.row("a")).encode(), b"nonsense", json.dumps(shell.row("b")).encode()])
+    inside = json.dumps(shell.row("c", result_file="piped/results.jsonl")).encode()
+    rows = b"\n".join([json.dumps(shell.row("a")).encode(), b"nonsense", json.dumps(shell.row("b")).encode(), inside])
     ended = shell.run("-", "--run-dir", "piped", "--progress", "none", stdin=rows)
     assert (ended.returncode, shell.results("piped")) == (
         1,
-        {"a": "complete", "line-2": "bad_request", "b": "complete"},
+        {"a": "complete", "line-2": "bad_request", "b": "complete", "c": "bad_request"},
     )
     told = f"warning: rows may write to {shell.path / 'project'} at the same time; give each a copy of its own"
     assert ended.stderr.decode().count(told) == 1
@@ -188,8 +191,7 @@ def test_rows_that_are_refused_leave_an_empty_directory_empty(shell: Shell) -> N
 
 def test_a_file_that_is_written_over_meanwhile_ends_the_batch_and_nothing_false_is_kept(shell: Shell) -> None:
     with gate(shell.path / "gate") as (open_gate, wait):
-        long = shell.row("c", {"text": "x" * 20_000})  # longer than what is read ahead
-        shell.write(shell.row("a", {"spawn": open_gate}, {"wait": 1}), shell.row("b"), long)
+        shell.write(shell.row("a", {"spawn": open_gate}, {"wait": 1}), shell.row("b"), shell.row("c"))
         with started(shell.argv("rows.jsonl", "-j", "1"), shell.path) as process:
             wait()
             (shell.path / "rows.jsonl").write_text("{}")
@@ -353,6 +355,13 @@ def test_a_full_disk_for_the_results_ends_the_batch_and_loses_nothing(shell: She
         )
     assert (ended.returncode, shell.results()) == (1, {"a": "complete"})
     assert b"the results cannot be written to stdout (No space left on device)" in ended.stderr
+
+
+def test_results_for_a_stdout_that_is_closed_are_a_mistake_and_nothing_is_run(shell: Shell) -> None:
+    shell.write(shell.row("a"))
+    ended = run_command(["sh", "-c", 'exec "$@" >&-', "sh", *shell.argv("rows.jsonl", "--json")], shell.path)
+    assert (ended.returncode, (shell.path / "rows.run").exists()) == (2, False)
+    assert b"stdout is closed, and --json prints to it; open it, or leave --json out" in ended.stderr
 
 
 def test_two_batches_do_not_share_a_run_directory(shell: Shell) -> None:

@@ -1,5 +1,6 @@
 """Lines of JSON, read one at a time: each the members of an object, or what is wrong with it, and where it stands."""
 
+import os
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, NamedTuple
@@ -50,6 +51,7 @@ def take_in(source: BinaryIO) -> Iterator[Taken]:
 
 def take_at(source: BinaryIO, offset: int, number: int) -> Taken | None:
     """What the line with this number, which began at `offset`, holds by now; None when there is none. Blocks."""
+    source.seek(0, os.SEEK_END)  # which lets go of what was read ahead: it may be written over by now
     source.seek(offset)
     line = next(_lines(source), None)
     if line is None or line.offset:

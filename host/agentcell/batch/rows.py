@@ -10,13 +10,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from agentcell.batch.identity import default_name, digest
 from agentcell.batch.intake import Taken, merged, take_at, take_in
+from agentcell.batch.rules import Rules, placed
 from agentcell.limits import Limits
 from agentcell_protocol.errors import RequestError
 from agentcell_protocol.members import Name
 from agentcell_protocol.request import SessionRequest, parse_request
 from agentcell_protocol.result import NAMING, SessionResult, names_in, refused
 
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+NO_RULES = Rules()
 
 ONE_EACH = ("id", "session_id", "resume", "result_file")
 """Members that no two rows may share, and so no default can give."""
@@ -66,48 +67,40 @@ class Problem:
         return refused(self.error, {**self.names, "id": self.id})
 
 
-def read_rows(source: BinaryIO, *, defaults: Mapping[str, Any] = NOTHING) -> Iterator[Row | Problem]:
+def read_rows(source: BinaryIO, rules: Rules = NO_RULES) -> Iterator[Row | Problem]:
     """As `read_lines`, where no row is known."""
-    for line in read_lines(source, lambda _id, _digest: False, defaults=defaults):
+    for line in read_lines(source, lambda _id, _digest: False, rules):
         if not isinstance(line, KnownRow):
             yield line
 
 
-def read_lines(
-    source: BinaryIO, is_known: IsKnown, *, defaults: Mapping[str, Any] = NOTHING
-) -> Iterator[Row | KnownRow | Problem]:
+def read_lines(source: BinaryIO, is_known: IsKnown, rules: Rules = NO_RULES) -> Iterator[Row | KnownRow | Problem]:
     """The rows of a file or stream from its beginning, each as soon as its line is there. Blocks.
 
-    To check a request takes many times what it takes to know it again. `defaults` (see `checked_defaults`) fill the
-    members a row leaves out. Relative paths are those of the cwd.
+    To check a request takes many times what it takes to know it again. Relative paths are those of the cwd.
     """
     seen: dict[str, int] = {}
+    taken: dict[tuple[str, str], int] = {}
     for line in take_in(source):
         if isinstance(line.members, RequestError):
-            found: Row | KnownRow | Problem = _nothing(line, line.members)
-        else:
-            members = merged(line.members, defaults)
-            content = digest(members)
-            found = _known(line, members, content, is_known) or _read(line, members, content)
-        yield _unlike(found, seen)
+            yield _unlike(_nothing(line, line.members), seen)
+            continue
+        members = merged(line.members, rules.defaults)
+        content = digest(members)
+        found = _known(line, members, content, is_known) or _read(line, members, content, rules)
+        found = _unlike(found, seen)
+        yield found if isinstance(found, Problem) else _alone(found, members, taken)
 
 
-def row_at(
-    source: BinaryIO,
-    offset: int,
-    number: int,
-    checksum: int,
-    *,
-    defaults: Mapping[str, Any] = NOTHING,
-) -> Row | Problem | None:
+def row_at(source: BinaryIO, offset: int, number: int, checksum: int, rules: Rules = NO_RULES) -> Row | Problem | None:
     """The row whose line begins at `offset`, read again; None when the line is another now. Blocks."""
     line = take_at(source, offset, number)
     if line is None or line.checksum != checksum:
         return None
     if isinstance(line.members, RequestError):
         return _nothing(line, line.members)
-    members = merged(line.members, defaults)
-    return _read(line, members, digest(members))
+    members = merged(line.members, rules.defaults)
+    return _read(line, members, digest(members), rules)
 
 
 def checked_defaults(members: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -125,13 +118,14 @@ def _nothing(line: Taken, error: RequestError) -> Problem:
     return Problem(line.number, line.offset, f"line-{line.number}", error)
 
 
-def _read(line: Taken, members: dict[str, Any], content: str) -> Row | Problem:
+def _read(line: Taken, members: dict[str, Any], content: str, rules: Rules) -> Row | Problem:
     try:
         limits = Limits.from_mapping(members.get("limits"))
         request = {name: value for name, value in members.items() if name != "limits"}
         if request.get("session_name") is None:
             request["session_name"] = default_name(content)
         parsed = parse_request(request)
+        rules.check(parsed.result_file)
         return Row(line.number, line.offset, parsed.identity, content, parsed, limits, line.checksum)
     except RequestError as refusal:
         id_ = _own_id(members) or f"line-{line.number}"
@@ -164,7 +158,29 @@ def _unlike(found: Row | KnownRow | Problem, seen: dict[str, int]) -> Row | Know
         id_ += "-again"
     if isinstance(found, Problem):
         return replace(found, id=id_)
-    error = RequestError("id", f"{found.id} is the id of line {first}, too", "give each row an id of its own")
+    return _second(found, id_, "id", found.id, first)
+
+
+def _alone(
+    found: Row | KnownRow, members: Mapping[str, Any], taken: dict[tuple[str, str], int]
+) -> Row | KnownRow | Problem:
+    """The same; a row that says what only one may say, and a line before has said, is a problem."""
+    for name in ONE_EACH:
+        value = members.get(name)
+        if name == "id" or not isinstance(value, str):
+            continue
+        key = name, placed(value) if name == "result_file" else value
+        if (first := taken.setdefault(key, found.number)) != found.number:
+            return _second(found, found.id, name, value, first)
+    return found
+
+
+def _second(found: Row | KnownRow, id_: str, member: str, value: str, first: int) -> Problem:
+    """The problem of a row whose member has the value that it has in the first one."""
+    article = "an" if member == "id" else "a"
+    error = RequestError(
+        member, f"{value} is the {member} of line {first}, too", f"give each row {article} {member} of its own"
+    )
     names = {} if isinstance(found, KnownRow) else names_in(found.request.model_dump(include=set(NAMING)))
     return Problem(found.number, found.offset, id_, error, found.digest, names)
 

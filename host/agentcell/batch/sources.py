@@ -2,7 +2,6 @@
 
 import errno
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from threading import Semaphore, Thread
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
@@ -11,7 +10,8 @@ import anyio
 from anyio.from_thread import run_sync
 from anyio.lowlevel import current_token
 
-from agentcell.batch.rows import NOTHING, Problem, Row, read_rows, row_at
+from agentcell.batch.rows import NO_RULES, Problem, Row, read_rows, row_at
+from agentcell.batch.rules import Rules
 
 if TYPE_CHECKING:
     from array import array
@@ -33,17 +33,12 @@ class FileRows:
     """
 
     def __init__(
-        self,
-        file: BinaryIO,
-        places: "array[int]",
-        *,
-        problems: list[Problem],
-        defaults: Mapping[str, Any] = NOTHING,
+        self, file: BinaryIO, places: "array[int]", *, problems: list[Problem], rules: Rules = NO_RULES
     ) -> None:
         self._file = file
         self._places = iter(places)
         self._problems = iter(problems)
-        self._defaults = defaults
+        self._rules = rules
 
     async def next(self) -> Row | Problem | None:
         """The next row that is to be run, after all lines that are none. Raises OSError where the file was changed."""
@@ -53,7 +48,7 @@ class FileRows:
         if offset is None:
             return None
         number, checksum = next(self._places), next(self._places)
-        row = row_at(self._file, offset, number, checksum, defaults=self._defaults)
+        row = row_at(self._file, offset, number, checksum, self._rules)
         if row is None:
             raise OSError(errno.ESTALE, f"line {number} was changed while they were run")
         return row
@@ -65,9 +60,9 @@ class StreamRows:
     A thread of its own waits for them: it may wait forever, and ends with the process.
     """
 
-    def __init__(self, descriptor: int = STDIN, *, defaults: Mapping[str, Any] = NOTHING) -> None:
+    def __init__(self, descriptor: int = STDIN, rules: Rules = NO_RULES) -> None:
         self._descriptor = descriptor
-        self._defaults = defaults
+        self._rules = rules
         self._wanted = Semaphore(0)
         self._thread: Thread | None = None
         self._is_over = False
@@ -101,7 +96,7 @@ class StreamRows:
         with suppress(RuntimeError):  # the loop has ended
             try:
                 with os.fdopen(self._descriptor, "rb", closefd=False) as stream:
-                    rows = read_rows(stream, defaults=self._defaults)
+                    rows = read_rows(stream, self._rules)
                     while not self._is_over:
                         self._wanted.acquire()
                         run_sync(self._take, next(rows, None), None, token=token)

@@ -3,13 +3,14 @@
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from agentcell.batch.history import History, ItemHistory
 from agentcell.batch.items import TO_BE_RUN, Plan, plan
-from agentcell.batch.rows import NOTHING, KnownRow, Problem, Row, read_lines
+from agentcell.batch.rows import NO_RULES, KnownRow, Problem, Row, read_lines
+from agentcell.batch.rules import Rules
 from agentcell.batch.writers import Writers
 from agentcell_protocol.errors import Category
 
@@ -51,8 +52,8 @@ class Survey:
 def survey(
     file: BinaryIO,
     history: History | None,
+    rules: Rules = NO_RULES,
     *,
-    defaults: Mapping[str, Any] = NOTHING,
     retry_failed: bool = False,
     rerun_changed: bool = False,
     on_row: OnRow | None = None,
@@ -69,7 +70,7 @@ def survey(
             return False
         return not (retry_failed and result.status == "error")
 
-    for line in read_lines(file, is_finished, defaults=defaults):
+    for line in read_lines(file, is_finished, rules):
         found.total += 1
         if isinstance(line, KnownRow) and history is not None and on_row is None:
             found.plans["finished"] += 1  # most lines of a batch that goes on, so it is done without more

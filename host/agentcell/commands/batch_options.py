@@ -12,6 +12,7 @@ import click
 
 from agentcell.batch.caps import Caps, MaxFailures, parse_max_failures
 from agentcell.batch.rows import checked_defaults
+from agentcell.batch.rules import Rules, owned
 from agentcell.batch.settings import Settings
 from agentcell.commands.moment import moment
 from agentcell.commands.options import MappingFile
@@ -67,6 +68,13 @@ class BatchOptions:
     def is_stream(self, file: BinaryIO) -> bool:
         """Whether the rows are taken as they come: from stdin, and from what cannot be read twice."""
         return self.requests == "-" or not stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+
+
+def batch_rules(options: BatchOptions) -> Rules:
+    """What holds for all rows. Raises click.UsageError."""
+    files = [] if options.requests == "-" else [options.requests]
+    files += [options.defaults.path] if options.defaults else []
+    return Rules(batch_defaults(options), owned([options.directory, *files]))
 
 
 def batch_defaults(options: BatchOptions) -> Mapping[str, Any]:

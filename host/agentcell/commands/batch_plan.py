@@ -1,7 +1,6 @@
 """What is to be done with the rows: looked at, and told, before anything starts."""
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, NoReturn
 
@@ -10,6 +9,7 @@ import click
 from agentcell.batch.directory import known_history
 from agentcell.batch.history import History
 from agentcell.batch.rows import KnownRow, Problem, Row
+from agentcell.batch.rules import Rules
 from agentcell.batch.sources import FileRows, Source, StreamRows
 from agentcell.batch.survey import OnRow, Survey, survey
 from agentcell.batch.tally import Tally
@@ -41,11 +41,11 @@ class RowPlan:
         return self.tally.total is None
 
 
-def plan_rows(file: BinaryIO, defaults: Mapping[str, Any], options: BatchOptions, history: History | None) -> RowPlan:
+def plan_rows(file: BinaryIO, rules: Rules, options: BatchOptions, history: History | None) -> RowPlan:
     """Take rows as they come, or look at all of a file. Blocks. Exits, once it is told why, where nothing is to run."""
     if options.is_stream(file):
-        return RowPlan(StreamRows(file.fileno(), defaults=defaults), Tally(time.time()))
-    found = _survey(file, defaults, options, history)
+        return RowPlan(StreamRows(file.fileno(), rules), Tally(time.time()))
+    found = _survey(file, rules, options, history)
     if not options.skip_invalid and (found.problems or found.refused):
         _refuse(found, options)
     if found.writers.most is not None:
@@ -53,17 +53,17 @@ def plan_rows(file: BinaryIO, defaults: Mapping[str, Any], options: BatchOptions
     tally = Tally(time.time(), total=found.total + found.gone)
     for (status, category), count in found.finished.items():
         tally.finished_before(status, category, count)
-    rows = FileRows(file, found.places, problems=found.problems, defaults=defaults)
+    rows = FileRows(file, found.places, problems=found.problems, rules=rules)
     return RowPlan(rows, tally, found.again, found.retriable)
 
 
-def dry_run(file: BinaryIO, defaults: Mapping[str, Any], options: BatchOptions) -> int:
+def dry_run(file: BinaryIO, rules: Rules, options: BatchOptions) -> int:
     """Print what would be done with each row; the exit code. Blocks. Raises click.UsageError."""
     try:
         history = known_history(options.directory)
     except RunDirectoryError as unusable:
         raise click.UsageError(one_line(str(unusable))) from None
-    found = _survey(file, defaults, options, history, _print_row)
+    found = _survey(file, rules, options, history, _print_row)
     parts = [f"{count} {what}" for what, count in found.plans.items()]
     if found.problems:
         parts.append(f"{len(found.problems)} invalid")
@@ -80,7 +80,7 @@ def conflict(directory: str, count: int | None = None) -> str:
 
 def _survey(
     file: BinaryIO,
-    defaults: Mapping[str, Any],
+    rules: Rules,
     options: BatchOptions,
     history: History | None,
     on_row: OnRow | None = None,
@@ -88,7 +88,7 @@ def _survey(
     return survey(
         file,
         history,
-        defaults=defaults,
+        rules,
         retry_failed=options.retry_failed,
         rerun_changed=options.rerun_changed,
         on_row=on_row,

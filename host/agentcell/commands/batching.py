@@ -24,7 +24,7 @@ from agentcell.batch.sources import STDIN
 from agentcell.batch.tally import Snapshot
 from agentcell.batch.views import display_on, view_for
 from agentcell.batch.writers import WatchedRows
-from agentcell.commands.batch_options import BatchOptions, batch_config, batch_defaults, batch_settings, refuse_share
+from agentcell.commands.batch_options import BatchOptions, batch_config, batch_rules, batch_settings, refuse_share
 from agentcell.commands.batch_plan import RowPlan, conflict, dry_run, plan_rows
 from agentcell.commands.output import pour, silence_stdout, tell
 from agentcell.commands.overview import tell_end
@@ -42,12 +42,14 @@ def run_in_foreground(options: BatchOptions) -> int:
     """Run the batch that the options ask for; the exit code. Raises click.UsageError for the caller's mistakes."""
     if options.dry_run and options.as_json:
         raise click.UsageError("--dry-run prints a line for each row, and no results for --json; leave one of them out")
-    defaults, settings = batch_defaults(options), batch_settings(options)
+    if options.as_json and sys.stdout is None:
+        raise click.UsageError("stdout is closed, and --json prints to it; open it, or leave --json out")
+    rules, settings = batch_rules(options), batch_settings(options)
     with _rows(options) as file:
         if options.dry_run:
-            return dry_run(file, defaults, options)
+            return dry_run(file, rules, options)
         refuse_share(options, settings, file)
-        return _run(partial(plan_rows, file, defaults, options), settings, options)
+        return _run(partial(plan_rows, file, rules, options), settings, options)
 
 
 def _run(look: Callable[[History | None], RowPlan], settings: Settings, options: BatchOptions) -> int:

@@ -10,13 +10,17 @@ import pytest
 from agentcell.batch import intake
 from agentcell.batch.identity import digest
 from agentcell.batch.rows import (
+    NO_RULES,
     ONE_EACH,
+    KnownRow,
     Problem,
     Row,
     checked_defaults,
+    read_lines,
     read_rows,
     row_at,
 )
+from agentcell.batch.rules import Rules, owned
 from agentcell.limits import Limits
 from agentcell_protocol.errors import RequestError
 from agentcell_protocol.framing import LINE_LIMIT
@@ -42,8 +46,8 @@ def line(**more: Any) -> bytes:
     return json.dumps(members(**more)).encode() + b"\n"
 
 
-def read(text: bytes, **defaults: Any) -> list[Row | Problem]:
-    return list(read_rows(io.BytesIO(text), defaults=defaults))
+def read(text: bytes, rules: Rules = NO_RULES) -> list[Row | Problem]:
+    return list(read_rows(io.BytesIO(text), rules))
 
 
 def told(found: Row | Problem) -> tuple[int, str, str | None]:
@@ -185,6 +189,53 @@ def test_two_rows_that_say_the_same_need_ids(project: Path) -> None:
     assert (isinstance(first, Row), isinstance(second, Problem)) == (True, True)
 
 
+UUID = "00000000-0000-4000-8000-000000000000"
+
+
+@pytest.mark.parametrize(
+    ("member", "first", "second"),
+    [
+        ("session_id", UUID, UUID),
+        ("resume", UUID, UUID),
+        ("result_file", "out/a.json", "./here/../out/a.json"),
+        ("result_file", "out/a.json", "link/a.json"),
+    ],
+)
+def test_of_two_rows_that_share_what_is_one_rows_the_second_is_a_problem(
+    project: Path, member: str, first: str, second: str
+) -> None:
+    (project / "link").symlink_to(project / "out")
+    found = read(line(id="a", **{member: first}) + line(id="b", **{member: second}) + line(id="c"))
+    reason = f"{member}: {second} is the {member} of line 1, too; give each row a {member} of its own"
+    assert [told(one) for one in found] == [(1, "a", None), (2, "b", reason), (3, "c", None)]
+
+
+def test_what_a_finished_row_has_to_itself_is_no_other_rows(project: Path) -> None:
+    text = line(id="a", result_file="a.json") + line(id="b", result_file="a.json") + line(id="c", result_file="\0")
+    known, second, other = read_lines(io.BytesIO(text), lambda id_, _digest: id_ in {"a", "c"})
+    assert isinstance(second, Problem)
+    assert (second.id, second.error.member) == ("b", "result_file")
+    assert (isinstance(known, KnownRow), isinstance(other, KnownRow)) == (True, True)
+
+
+@pytest.mark.parametrize(
+    "file", ["rows.run/results.jsonl", "rows.run/x/y", "rows.run", "out/../rows.run/lock", "link/x", "rows.jsonl"]
+)
+def test_no_result_is_put_where_the_batch_has_its_own_files(project: Path, file: str) -> None:
+    (project / "link").symlink_to(project / "rows.run")
+    rules = Rules(own=owned(["rows.run", "rows.jsonl"]))
+    source = line(id="a", result_file=file) + line(id="b", result_file="rows.run.json")
+    problem, row = read(source, rules)
+    place = project / ("rows.jsonl" if file == "rows.jsonl" else "rows.run")
+    reason = f"result_file: {project / file} belongs to the batch itself; name a place outside of {place}"
+    assert (told(problem), told(row)) == ((1, "a", reason), (2, "b", None))
+    allowed = read(source)[0]
+    assert isinstance(allowed, Row)
+    again = row_at(io.BytesIO(source), 0, 1, allowed.checksum, rules)
+    assert again is not None
+    assert told(again) == told(problem)
+
+
 def test_no_two_have_one_id_even_when_a_row_is_called_as_a_line_would_be(project: Path) -> None:
     found = read(line(id="line-2") + b"rubbish\nrubbish\n" + line(id="line-3"))
     assert [one.id for one in found] == ["line-2", "line-2-again", "line-3", "line-4"]
@@ -196,7 +247,7 @@ def test_defaults_fill_what_a_row_leaves_out(project: Path) -> None:
         {"agent_type": "planner", "model": "m", "limits": {"idle_seconds": 5, "max_processes": 9}}
     )
     row = json.dumps({"id": "a", "project_dir": "project", "starting_message": "Go."}).encode() + b"\n"
-    bare, own = read(row + line(id="b", model=None, limits={"idle_seconds": 7}), **defaults)
+    bare, own = read(row + line(id="b", model=None, limits={"idle_seconds": 7}), Rules(defaults))
     assert isinstance(bare, Row)
     assert isinstance(own, Row)
     assert (bare.request.agent_type, bare.request.model) == ("planner", "m")

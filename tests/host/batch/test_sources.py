@@ -15,12 +15,13 @@ from tests.host.batch.run_directory import begun
 
 from agentcell.batch.directory import read_history
 from agentcell.batch.rows import Problem, Row
+from agentcell.batch.rules import Rules
 from agentcell.batch.sources import FileRows, StreamRows
 from agentcell.batch.survey import survey
 from agentcell_protocol.errors import RequestError
 from agentcell_protocol.result import SessionResult, refused
 
-DEFAULTS = {"agent_type": "coder", "project_dir": "/", "starting_message": "hi"}
+RULES = Rules({"agent_type": "coder", "project_dir": "/", "starting_message": "hi"})
 
 
 def text(*rows: dict[str, Any] | bytes) -> bytes:
@@ -40,7 +41,7 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 @pytest.mark.anyio
 async def test_rows_of_a_stream_come_one_by_one_and_then_no_more(pipe: tuple[int, int]) -> None:
-    source = StreamRows(pipe[0], defaults=DEFAULTS)
+    source = StreamRows(pipe[0], RULES)
     with anyio.fail_after(10):
         os.write(pipe[1], text({"id": "a"}))
         first = await source.next()
@@ -55,7 +56,7 @@ async def test_rows_of_a_stream_come_one_by_one_and_then_no_more(pipe: tuple[int
 
 @pytest.mark.anyio
 async def test_a_wait_for_a_row_can_be_cancelled(pipe: tuple[int, int]) -> None:
-    source = StreamRows(pipe[0], defaults=DEFAULTS)
+    source = StreamRows(pipe[0], RULES)
     with anyio.move_on_after(0.01) as scope:
         await source.next()
     assert scope.cancelled_caught
@@ -65,17 +66,29 @@ async def test_a_wait_for_a_row_can_be_cancelled(pipe: tuple[int, int]) -> None:
 @pytest.mark.anyio
 async def test_a_file_gives_what_is_to_be_run_after_what_is_no_row() -> None:
     file = BytesIO(text({"id": "a"}, b"nonsense", {"id": "b"}))
-    found = survey(file, None, defaults=DEFAULTS)
-    source = FileRows(file, found.places, problems=found.problems, defaults=DEFAULTS)
+    found = survey(file, None, RULES)
+    source = FileRows(file, found.places, problems=found.problems, rules=RULES)
     seen = [await source.next() for _ in range(4)]
     assert [one and one.id for one in seen] == ["line-2", "a", "b", None]
     assert (found.total, found.to_run, dict(found.plans)) == (3, 2, {"fresh": 2})
 
 
 @pytest.mark.anyio
+async def test_a_line_that_is_written_over_is_not_run_though_it_was_read_ahead(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(text({"id": "a"}, {"id": "b"}))
+    with path.open("rb") as file:
+        source = FileRows(file, survey(file, None, RULES).places, problems=[], rules=RULES)
+        assert await source.next() is not None
+        path.write_bytes(text({"id": "a"}, {"id": "c"}))
+        with pytest.raises(OSError, match="line 2 was changed while they were run"):
+            await source.next()
+
+
+@pytest.mark.anyio
 async def test_a_line_that_is_another_by_the_time_it_is_run_is_not_run() -> None:
     file = BytesIO(text({"id": "a"}, {"id": "b"}))
-    source = FileRows(file, survey(file, None, defaults=DEFAULTS).places, problems=[], defaults=DEFAULTS)
+    source = FileRows(file, survey(file, None, RULES).places, problems=[], rules=RULES)
     assert await source.next() is not None
     file.truncate(15)
     with pytest.raises(OSError, match="line 2 was changed while they were run"):
@@ -85,14 +98,14 @@ async def test_a_line_that_is_another_by_the_time_it_is_run_is_not_run() -> None
 def test_rows_that_have_their_results_are_known_again(tmp_path: Path) -> None:
     rows = text({"id": "a"}, {"id": "b"}, {"id": "c", "starting_message": "new"})
     digests = {}
-    survey(BytesIO(rows), None, defaults=DEFAULTS, on_row=lambda row, *_: digests.update({row.id: row.digest}))
+    survey(BytesIO(rows), None, RULES, on_row=lambda row, *_: digests.update({row.id: row.digest}))
     with begun(tmp_path / "run") as run:
         for row_id, digest in (("a", digests["a"]), ("b", digests["b"]), ("c", "1:0000000000000000")):
             run.results.add_now(row_id, digest, 1, SessionResult(status="complete", response="", session_name=row_id))
-    found = survey(BytesIO(rows), read_history(tmp_path / "run"), defaults=DEFAULTS)
+    found = survey(BytesIO(rows), read_history(tmp_path / "run"), RULES)
     assert (dict(found.plans), [row.id for row in found.refused]) == ({"finished": 2, "refused": 1}, ["c"])
     assert (len(found.places), found.to_run, dict(found.finished)) == (3, 0, {("complete", None): 3})
-    again = survey(BytesIO(rows), read_history(tmp_path / "run"), defaults=DEFAULTS, rerun_changed=True)
+    again = survey(BytesIO(rows), read_history(tmp_path / "run"), RULES, rerun_changed=True)
     assert (again.again, again.to_run) == (["c"], 1)
 
 
@@ -102,10 +115,10 @@ def test_what_has_left_the_file_is_counted_and_is_not_to_be_run_again(tmp_path: 
         for row_id in ("b", "c", "line-7", "gone"):
             run.results.add_now(row_id, None, 1, refused(RequestError("id", "no", "no"), {"id": row_id}))
         run.results.add_now("done", None, 1, SessionResult(status="complete", response="", session_name="done"))
-    found = survey(BytesIO(rows), read_history(tmp_path / "run"), defaults=DEFAULTS)
+    found = survey(BytesIO(rows), read_history(tmp_path / "run"), RULES)
     assert (found.total, found.gone, found.retriable) == (3, 3, 1)
     assert found.finished == {("error", "bad_request"): 3, ("complete", None): 1}
-    again = survey(BytesIO(rows), read_history(tmp_path / "run"), defaults=DEFAULTS, retry_failed=True)
+    again = survey(BytesIO(rows), read_history(tmp_path / "run"), RULES, retry_failed=True)
     assert (again.again, again.gone, again.retriable) == (["c", "line-7"], 2, 0)
     assert again.finished == {("error", "bad_request"): 1, ("complete", None): 1}
 
