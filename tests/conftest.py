@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import tempfile
 import time
 from collections.abc import Iterator
@@ -24,6 +25,16 @@ LOOK_SECONDS = 0.02
 """Between two looks, taken only while something is still there."""
 
 HAS_PROC = Path("/proc/self/fd").is_dir()
+
+
+def pytest_configure() -> None:
+    """Started in the background of a shell, with SIGINT ignored, tests and children mind it all the same.
+
+    A run that is terminated unwinds, so that what it has started is ended.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.fixture(params=["asyncio", "trio"])

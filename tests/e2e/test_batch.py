@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.e2e.scenes import living
 from tests.e2e.test_limits_kept import GROWS
+from tests.ending import ending
 from tests.faults.batches import BOUND_SECONDS, check_attempts, kill, lines, outcomes, wait_for_rows
 
 from agentcell.offline import Endpoint, offline_environment, offline_model
@@ -82,13 +83,11 @@ def write_rows(home: Path, rows: dict[str, list[dict[str, Any]]]) -> None:
 def command(endpoint: Endpoint, home: Path, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
     environment = {**offline_environment(endpoint, home), "TMPDIR": str(home)}
     argv = [sys.executable, "-c", DRIVER, *arguments]
-    with subprocess.Popen(
+    starting = subprocess.Popen(
         argv, cwd=home, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+    )
+    with ending(starting, BOUND_SECONDS) as process:
+        yield process
 
 
 def ended(endpoint: Endpoint, home: Path, *arguments: str) -> tuple[int, str, str]:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.ending import ending
 
 from agentcell.offline import offline_environment, offline_model
 
@@ -39,13 +40,16 @@ def test_a_line_piped_in_gives_a_line_out(tmp_path: Path) -> None:
 def test_it_answers_while_stdin_stays_open(tmp_path: Path) -> None:
     with (
         offline_model({"turns": [{"text": "Hello."}]}) as endpoint,
-        subprocess.Popen(
-            [GUARD],
-            env=offline_environment(endpoint, tmp_path),
-            cwd=tmp_path,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            bufsize=0,
+        ending(
+            subprocess.Popen(
+                [GUARD],
+                env=offline_environment(endpoint, tmp_path),
+                cwd=tmp_path,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                bufsize=0,
+            ),
+            BOUND_SECONDS,
         ) as guard,
     ):
         assert guard.stdin is not None

@@ -16,6 +16,7 @@ import anyio
 import psutil
 import pytest
 from tests.e2e.scenes import living
+from tests.ending import ending
 
 from agentcell.environment import cell_environment
 from agentcell.limits import Limits
@@ -59,15 +60,13 @@ def wait_for_end(processes: list[psutil.Process], home: Path, *, died_at: float)
 @contextmanager
 def guarded(endpoint: Endpoint, home: Path) -> Iterator["subprocess.Popen[bytes]"]:
     environment = {**offline_environment(endpoint, home), "TMPDIR": str(home)}  # a killed guard leaves its directory
-    with subprocess.Popen(
+    starting = subprocess.Popen(
         [GUARD], cwd=home, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
-    ) as process:
-        try:
-            assert process.stdin is not None
-            process.stdin.write(json.dumps(request(project_dir=str(home))).encode() + b"\n")
-            yield process
-        finally:
-            process.kill()
+    )
+    with ending(starting, BOUND_SECONDS) as process:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(request(project_dir=str(home))).encode() + b"\n")
+        yield process
 
 
 @contextmanager

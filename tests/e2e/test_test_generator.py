@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.ending import ending
 from tests.worker.shop import SHOP, put_quick_python
 
 from agentcell.offline import offline_environment, offline_model
@@ -162,12 +163,15 @@ def test_a_check_ends_with_the_session_that_is_cancelled(tmp_path: Path, project
     try:
         with (
             offline_model({"turns": writes(test_add=ADDS)}) as endpoint,
-            subprocess.Popen(
-                [GUARD],
-                env=offline_environment(endpoint, tmp_path),
-                cwd=tmp_path,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
+            ending(
+                subprocess.Popen(
+                    [GUARD],
+                    env=offline_environment(endpoint, tmp_path),
+                    cwd=tmp_path,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                ),
+                BOUND_SECONDS,
             ) as guard,
         ):
             assert guard.stdin is not None

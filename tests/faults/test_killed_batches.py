@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,9 @@ class Command:
         return int(self._control.recv(100))
 
     def close(self) -> None:
-        """Give back what was taken for it."""
+        """Kill it if it still runs, and give back what was taken for it."""
+        with suppress(ProcessLookupError):
+            self.kill()
         self.stderr.close()
         os.close(self.life)
 

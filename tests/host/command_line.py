@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.ending import ending
+
 BOUND_SECONDS = 60.0
 """For anything a test waits for; it takes a second."""
 
@@ -91,10 +93,8 @@ def gate(path: Path) -> Iterator[tuple[list[str], Callable[[], None]]]:
 
 @contextmanager
 def started(argv: Sequence[str], home: Path, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """Start it, with the options of Popen; at the end it is killed if it still runs."""
+    """Start it, with the options of Popen; it is killed at the end, or after `BOUND_SECONDS`, if it still runs."""
     defaults = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(argv, **{**defaults, "env": environment(home), "cwd": home, **options}) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+    process = subprocess.Popen(argv, **{**defaults, "env": environment(home), "cwd": home, **options})
+    with ending(process, BOUND_SECONDS):
+        yield process

@@ -17,6 +17,7 @@ from typing import Any
 import anyio
 import psutil
 import pytest
+from tests.ending import ending
 from tests.faults import forking
 from tests.faults.harness import ForkedWorkers, bring_up
 
@@ -346,7 +347,7 @@ signal.pause()
 
 
 def test_a_host_that_dies_is_missed_though_what_it_forked_holds_its_sockets() -> None:
-    with subprocess.Popen([sys.executable, "-c", HOST, forking.__file__], stdout=subprocess.PIPE) as host:
+    with ending(subprocess.Popen([sys.executable, "-c", HOST, forking.__file__], stdout=subprocess.PIPE)) as host:
         assert host.stdout is not None
         server, cell, fork = map(psutil.Process, json.loads(host.stdout.readline()))
         host.kill()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.ending import ending
 from tests.faults import guarded
 from tests.faults.harness import WORKERS
 
@@ -49,11 +50,8 @@ class Guard:
             cwd=self.room,
             env=self.environment,
         )
-        with process:
-            try:
-                yield process
-            finally:
-                process.kill()
+        with ending(process):
+            yield process
 
     def answer(self, worker: str, *argv: str, line: bytes | None = None, **members: Any) -> tuple[list[Any], int]:
         """What it prints when stdin ends with the request, and its exit code."""
@@ -217,14 +215,15 @@ def test_a_parent_that_dies_ends_the_session_though_its_pipe_lives_on(guard: Gua
     """The write end of the guard's stdin is held by this test, as by what a dead host had forked."""
     stdin, held = os.pipe()
     start = f"import subprocess, signal; subprocess.Popen({guard.command('falls_silent')!r}); signal.pause()"
-    with subprocess.Popen(
+    starting = subprocess.Popen(
         [sys.executable, "-c", start],
         stdin=stdin,
         stdout=subprocess.PIPE,
         bufsize=0,
         cwd=guard.room,
         env=guard.environment,
-    ) as parent:
+    )
+    with ending(starting) as parent:
         os.close(stdin)
         with os.fdopen(held, "wb") as pipe:
             pipe.write(request(events="summary", lifeline=True))

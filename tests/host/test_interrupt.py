@@ -7,15 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.ending import ending
 from tests.faults.harness import command
 
 BOUND_SECONDS = 60
 
 PROGRAM = """
-import os, signal, sys, anyio
+import os, sys, anyio
 from agentcell import Host
-
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 
 async def main():
     request = {"session_name": "a", "agent_type": "coder", "project_dir": ".", "starting_message": "hi"}
@@ -29,14 +28,15 @@ anyio.run(main, backend=sys.argv[1])
 
 @pytest.mark.parametrize("worker", ["cleans_up", "falls_silent"])
 def test_an_interrupt_ends_the_session_first(tmp_path: Path, anyio_backend: str, worker: str) -> None:
-    with subprocess.Popen(
+    starting = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, anyio_backend, *command(worker)],
         env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "TMPDIR": str(tmp_path)},
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         bufsize=0,
-    ) as program:
+    )
+    with ending(starting, BOUND_SECONDS) as program:
         assert program.stdout is not None
         lines: list[bytes] = []
         while not lines or not lines[-1].startswith(b"text"):

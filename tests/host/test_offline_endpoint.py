@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from tests.ending import ending
 
 from agentcell.offline import Endpoint, offline_environment, offline_model
 
@@ -407,17 +408,11 @@ def test_it_serves_in_the_foreground_until_a_signal(number: signal.Signals) -> N
         "print('stopped')\n"
     )
     argv = [sys.executable, "-P", "-W", "error", "-c", code]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
-        guard = threading.Timer(SECONDS, server.kill)
-        guard.start()
-        try:
-            assert server.stdout is not None
-            host, port = server.stdout.readline().decode().strip().removeprefix("http://").split(":")
-            with socket.create_connection((host, int(port)), timeout=SECONDS) as client:
-                client.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
-                server.send_signal(number)
-                output, complaints = server.communicate()
-        finally:
-            guard.cancel()
-            server.kill()
+    with ending(subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE), SECONDS) as server:
+        assert server.stdout is not None
+        host, port = server.stdout.readline().decode().strip().removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=SECONDS) as client:
+            client.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+            server.send_signal(number)
+            output, complaints = server.communicate()
     assert (server.returncode, output, complaints) == (0, b"stopped\n", b"")

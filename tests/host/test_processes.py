@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
+from tests.ending import ending
 
 from agentcell import processes
 from agentcell.processes import (
@@ -33,13 +34,12 @@ def row(pid: int, parent: int, **members: float) -> Row:
 @contextmanager
 def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
     """A child that lives until it is killed, and by now is the program it executes."""
-    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+    with ending(subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(b"\n")
         process.stdout.readline()
         yield process
-        process.kill()
 
 
 def test_a_tree_is_a_root_and_all_below_it_the_root_first() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.ending import ending
 
 from agentcell.hold import held
 from agentcell.offline.rehearsal import rehearsal
@@ -26,11 +27,9 @@ with scratch({"TMPDIR": sys.argv[1]}) as directory:
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
     """Another process with such a directory."""
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+    argv = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with ending(subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)) as process:
         yield process
-        process.kill()
 
 
 def directory_of(process: "subprocess.Popen[str]") -> Path:

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -16,6 +15,7 @@ from typing import Any
 import anyio
 import orjson
 import pytest
+from tests.ending import ending
 
 from agentcell.host import Host
 from agentcell.testing import Step, stand_in
@@ -47,17 +47,11 @@ def lines(output: bytes) -> list[dict[str, Any]]:
 @contextmanager
 def started(command: Sequence[str], request: bytes) -> Iterator[subprocess.Popen[bytes]]:
     """A worker with its stdin still open, that lives for `SECONDS` at most: no read from it takes longer."""
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
-        guard = threading.Timer(SECONDS, worker.kill)
-        guard.start()
-        try:
-            assert worker.stdin is not None
-            worker.stdin.write(request)
-            worker.stdin.flush()
-            yield worker
-        finally:
-            guard.cancel()
-            worker.kill()
+    with ending(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE), SECONDS) as worker:
+        assert worker.stdin is not None
+        worker.stdin.write(request)
+        worker.stdin.flush()
+        yield worker
 
 
 def read_until(worker: subprocess.Popen[bytes], kind: str) -> dict[str, Any]:

@@ -6,8 +6,11 @@ import stat
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
+
+from tests.ending import ending
 
 from agentcell_protocol.result import SessionResult
 from agentcell_worker.client import AgentClient, create_client
@@ -117,13 +120,14 @@ def environment(folder: Path, **variables: str) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], **home, **variables}
 
 
-def start_worker(folder: Path, **variables: str) -> subprocess.Popen[bytes]:
-    """A bare worker with all its streams piped."""
+def start_worker(folder: Path, **variables: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    """Start a bare worker with all its streams piped; what it gives ends it."""
     command = [sys.executable, "-P", "-m", "agentcell_worker"]
     pipe = subprocess.PIPE
-    return subprocess.Popen(
+    worker = subprocess.Popen(
         command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=folder, env=environment(folder, **variables)
     )
+    return ending(worker, WORKER_SECONDS)
 
 
 def run_worker(folder: Path, line: bytes, **variables: str) -> tuple[int, list[dict[str, Any]], str]:

@@ -135,10 +135,10 @@ def test_a_worker_that_imports_the_sdk_can_be_cancelled(tmp_path: Path) -> None:
 def test_signals_that_the_thread_of_its_host_had_blocked_are_heard(tmp_path: Path) -> None:
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
     try:
-        worker = start_worker(tmp_path)
+        starting = start_worker(tmp_path)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-    with worker:
+    with starting as worker:
         assert worker.stdin is not None
         assert worker.stdout is not None
         worker.stdin.write(line(tmp_path, [*OPENING, {"hang": True}], events="summary"))

@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 import psutil
 import pytest
+from tests.ending import ending
 from tests.host.batch.run_directory import begun
 
 from agentcell.batch import journal
@@ -53,16 +54,11 @@ with RunDirectory.open(Path(sys.argv[1])) as run:
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
     """Another process that has the run directory."""
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(tmp_path / "run")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
+    argv = [sys.executable, "-c", HOLDER, str(tmp_path / "run")]
+    with ending(subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "open\n"
         yield process
-        process.kill()
 
 
 def pid_of(found: Holder | None) -> int | None:

@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import orjson
 import pytest
+from tests.ending import ending
 
 from agentcell.batch.lines import Lines
 from agentcell.batch.repair import Repair, read_whole
@@ -205,7 +206,8 @@ def test_a_writer_that_is_killed_leaves_whole_lines_and_all_that_it_was_told_are
     tmp_path: Path, after: int
 ) -> None:
     path = tmp_path / "f"
-    with subprocess.Popen([sys.executable, "-c", APPENDER, str(path)], stdout=subprocess.PIPE, text=True) as writer:
+    appending = subprocess.Popen([sys.executable, "-c", APPENDER, str(path)], stdout=subprocess.PIPE, text=True)
+    with ending(appending, WAIT_SECONDS) as writer:
         assert writer.stdout is not None
         told = [writer.stdout.readline().split() for _ in range(after)]
         writer.kill()

@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.ending import ending
 from tests.host.batch.run_directory import begun
 
 from agentcell.attempts import Tried
@@ -216,18 +217,12 @@ def test_a_row_without_an_id_is_named_by_its_session(tmp_path: Path) -> None:
 @contextmanager
 def running(marker: str, program: str) -> Iterator["subprocess.Popen[bytes]"]:
     """A process of a cell."""
-    with subprocess.Popen(
-        [sys.executable, "-c", program],
-        env={**os.environ, MARKER: marker},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"up\n"
-            yield process
-        finally:
-            process.kill()
+    argv = [sys.executable, "-c", program]
+    pipe = subprocess.PIPE
+    with ending(subprocess.Popen(argv, env={**os.environ, MARKER: marker}, stdin=pipe, stdout=pipe)) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"up\n"
+        yield process
 
 
 @pytest.mark.slow
