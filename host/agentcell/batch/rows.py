@@ -22,6 +22,8 @@ NO_RULES = Rules()
 ONE_EACH = ("id", "session_id", "resume", "result_file")
 """Members that no two rows may share, and so no default can give."""
 
+_BUT_ID = ONE_EACH[1:]
+
 IsKnown = Callable[[str, str], bool]
 """Gets the id and the digest of a row; says whether it need not be looked at any further."""
 
@@ -89,7 +91,7 @@ def read_lines(source: BinaryIO, is_known: IsKnown, rules: Rules = NO_RULES) -> 
         content = digest(members)
         found = _known(line, members, content, is_known) or _read(line, members, content, rules)
         found = _unlike(found, seen)
-        yield found if isinstance(found, Problem) else _alone(found, members, taken)
+        yield found if members.keys().isdisjoint(_BUT_ID) else _alone(found, members, taken)
 
 
 def row_at(source: BinaryIO, offset: int, number: int, checksum: int, rules: Rules = NO_RULES) -> Row | Problem | None:
@@ -162,16 +164,16 @@ def _unlike(found: Row | KnownRow | Problem, seen: dict[str, int]) -> Row | Know
 
 
 def _alone(
-    found: Row | KnownRow, members: Mapping[str, Any], taken: dict[tuple[str, str], int]
+    found: Row | KnownRow | Problem, members: Mapping[str, Any], taken: dict[tuple[str, str], int]
 ) -> Row | KnownRow | Problem:
     """The same; a row that says what only one may say, and a line before has said, is a problem."""
-    for name in ONE_EACH:
-        value = members.get(name)
-        if name == "id" or not isinstance(value, str):
-            continue
-        key = name, placed(value) if name == "result_file" else value
-        if (first := taken.setdefault(key, found.number)) != found.number:
-            return _second(found, found.id, name, value, first)
+    if isinstance(found, Problem):
+        return found
+    for name in _BUT_ID:
+        if isinstance(value := members.get(name), str):
+            key = name, placed(value) if name == "result_file" else value
+            if (first := taken.setdefault(key, found.number)) != found.number:
+                return _second(found, found.id, name, value, first)
     return found
 
 
