@@ -1,9 +1,10 @@
 """A failed API call is an error with its category and HTTP status, on the real SDK and the real CLI."""
 
+import time
 from typing import Any
 
 import pytest
-from tests.e2e.scenes import QUICK, Played, Scene, play
+from tests.e2e.scenes import BOUND_SECONDS, QUICK, Played, Scene, play
 
 from agentcell_protocol.errors import Category, session_error
 
@@ -11,6 +12,16 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 SOON_SECONDS = 40
 """A multiple of the five seconds that a refusal may take; the CLI would try again for minutes."""
+
+RESET = int(time.time()) + 7200
+
+SUBSCRIPTION = {"ANTHROPIC_API_KEY": "", "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-offline"}
+
+USED_UP = {
+    "anthropic-ratelimit-unified-status": "rejected",
+    "anthropic-ratelimit-unified-representative-claim": "five_hour",
+    "anthropic-ratelimit-unified-reset": str(RESET),
+}
 
 REFUSED = "set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN, or log in with the claude command"
 
@@ -32,6 +43,7 @@ SCENES = {
     "404": Scene(fails(404), env=QUICK),
     "429": Scene(fails(429), env=QUICK),
     "429 for long": Scene(fails(429, **{"retry-after": "120"})),
+    "429 until a reset": Scene(fails(429, **USED_UP), env={**QUICK, **SUBSCRIPTION}),
     "500": Scene(fails(500), env=QUICK),
     "529": Scene(fails(529), env=QUICK),
     "cut stream": Scene(always(text="never whole " * 20, chunks=20, drop="middle"), env=QUICK),
@@ -99,6 +111,13 @@ def test_what_another_try_cannot_change_ends_the_session_soon(played: dict[str, 
     ended = played[name]
     assert len([asked for asked in ended.requests if asked.kind == "turn"]) <= 2
     assert ended.result.execution_time < SOON_SECONDS
+
+
+def test_a_quota_that_is_used_up_says_until_when(played: dict[str, Played]) -> None:
+    ended = played["429 until a reset"]
+    assert {"type": "rate_limit", "status": "rejected", "resets_at": RESET} in ended.events
+    assert (ended.error.category, ended.error.http_status) == (Category.RATE_LIMIT, 429)
+    assert ended.error.retry_after_s == pytest.approx(RESET - time.time(), abs=BOUND_SECONDS)
 
 
 def test_an_api_that_recovers_is_waited_for(played: dict[str, Played]) -> None:
