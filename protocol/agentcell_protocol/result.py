@@ -154,8 +154,8 @@ def failed(error: SessionError, **members: Any) -> SessionResult:
 
 
 def refused(error: RequestError, message: Mapping[str, Any]) -> SessionResult:
-    """The result of a request that is refused; it says whose, as far as its `message` does."""
-    return failed(error.as_session_error(), **names_in(message))
+    """The result of a request that is refused, which costs nothing; it says whose, as far as its `message` does."""
+    return failed(error.as_session_error(), **names_in(message), cost_usd=0.0)
 
 
 def names_in(message: Mapping[str, Any]) -> dict[str, str]:

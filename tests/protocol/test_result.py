@@ -78,7 +78,7 @@ def test_a_result_with_attempts_is_read_as_it_was_written() -> None:
 def test_a_refused_request_is_told_apart_by_what_it_said_of_itself() -> None:
     mistake = RequestError("max_turns", "0 is not allowed here", "give 1 or more")
     result = refused(mistake, {"session_name": "a", "id": 7, "max_turns": 0})
-    assert result == failed(mistake.as_session_error(), session_name="a")
+    assert result == failed(mistake.as_session_error(), session_name="a", cost_usd=0.0)
 
 
 def test_what_is_said_about_a_session_can_be_masked_but_not_what_it_said() -> None:

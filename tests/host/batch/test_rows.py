@@ -140,7 +140,7 @@ def test_a_problem_has_the_rows_own_id_where_that_can_be_one(project: Path) -> N
     assert isinstance(problem, Problem)
     assert problem == Problem(1, 0, "a", problem.error, digest(members(max_turns=0)), problem.names)
     error = RequestError("max_turns", "0 is not allowed here", "give 1 or more")
-    assert problem.as_result() == failed(error.as_session_error(), id="a", agent_type="coder")
+    assert problem.as_result() == failed(error.as_session_error(), id="a", agent_type="coder", cost_usd=0.0)
 
 
 @pytest.mark.slow
