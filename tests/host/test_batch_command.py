@@ -98,8 +98,17 @@ def test_the_others_run_when_that_is_asked_for(shell: Shell) -> None:
     told = "nothing to do; 2 failed, and there is no request to run them again"
     assert (again.returncode, again.stderr.decode().splitlines()[-1]) == (1, told)
     shell.write(shell.row("a"), shell.row("b"))
-    assert shell.run("rows.jsonl", "--retry-failed").returncode == 0
+    assert shell.run().returncode == 0
     assert shell.results() == {"a": "complete", "b": "complete"}
+
+
+def test_lines_that_were_no_rows_are_counted_no_more_when_they_are_mended(shell: Shell) -> None:
+    shell.write(shell.row("a"), "{")
+    assert shell.run("rows.jsonl", "--skip-invalid").returncode == 1
+    shell.write(shell.row("a"))
+    ended = shell.run()
+    assert (ended.returncode, shell.results()) == (0, {"a": "complete"})
+    assert ended.stderr.decode().splitlines()[-1] == "nothing to do: every row has succeeded"
 
 
 def test_a_row_that_was_changed_is_no_success_where_the_others_run(shell: Shell) -> None:
@@ -177,10 +186,36 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(shell: Shell) -> Non
     ended = shell.run("rows.jsonl", "--dry-run", "--retry-failed", "--rerun-changed")
     assert (ended.returncode, ended.stdout.decode().splitlines()) == (
         0,
-        ["finished  done: complete", "again     failed", "changed   changed", "fresh     new"],
+        ["finished  done: complete", "again     failed", "changed   changed", "new       new"],
     )
-    assert ended.stderr.decode() == "4 rows, 3 would run: 1 finished, 1 again, 1 changed, 1 fresh\n"
+    shared = f"warning: 3 rows may write to {shell.path / 'project'} at the same time; "
+    assert ended.stderr.decode().splitlines() == [
+        f"{shared}give each a copy of its own, such as a git worktree",
+        "4 rows, 3 would run: 1 finished, 1 again, 1 changed, 1 new",
+    ]
     assert sorted((path, path.stat().st_mtime_ns) for path in (shell.path / "rows.run").rglob("*")) == before
+
+
+def test_a_dry_run_says_why_nothing_would_be_run(shell: Shell) -> None:
+    shell.write(shell.row("a"))
+    shell.run()
+    shell.write(shell.row("a", {"text": "other"}), "{", shell.row("b"))
+    ended = shell.run("rows.jsonl", "--dry-run")
+    lines = ended.stdout.decode().splitlines()
+    assert (ended.returncode, lines[0], lines[2]) == (
+        2,
+        "refused   a: it was changed since it was run; --rerun-changed runs it again",
+        "new       b",
+    )
+    assert lines[1].startswith("invalid   line-2: line 2: ")
+    assert ended.stderr.decode().splitlines() == [
+        "3 rows, 0 would run: 1 refused, 1 new, 1 invalid",
+        "error: rows.jsonl: nothing would be run; mend these lines, or run the others with --skip-invalid",
+        "error: rows.run: nothing would be run; --rerun-changed runs changed rows again",
+    ]
+    others = shell.run("rows.jsonl", "--dry-run", "--skip-invalid")
+    told = "3 rows, 1 would run: 1 refused, 1 new, 1 invalid"
+    assert (others.returncode, others.stderr.decode().splitlines()) == (0, [told])
 
 
 def test_rows_that_are_refused_leave_an_empty_directory_empty(shell: Shell) -> None:

@@ -78,7 +78,7 @@ def test_a_dry_run_of_a_new_batch_makes_no_directory(tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"id": "a", "agent_type": "coder", "project_dir": "/", "starting_message": "go"}\n')
     shown = CliRunner().invoke(agentcell, ["batch", str(rows), "--run-dir", str(tmp_path / "r"), "--dry-run"])
-    assert (shown.exit_code, shown.stdout, list(tmp_path.iterdir())) == (0, "fresh     a\n", [rows])
+    assert (shown.exit_code, shown.stdout, list(tmp_path.iterdir())) == (0, "new       a\n", [rows])
 
 
 def test_where_nothing_is_to_be_done_the_last_line_says_so(tmp_path: Path) -> None:

@@ -75,7 +75,8 @@ def test_the_end_of_a_batch_and_its_status_say_the_same(worker: tuple[str, ...],
         "cost: $0.00",
         "tokens: 0 in, 0 out",
         "results: rows.run/results.jsonl",
-        f"failed: b (refusal): rows.run/cells/{slug('b')}",
+        f"failed: b (refusal): rows.run/cells/{slug('b')}/1/result.json",
+        "messages: agentcell status rows.run --content shows them",
     ]
     content = run_command([*STATUS, "--content", str(run_dir)], tmp_path).stdout.decode()
     assert content.splitlines()[-1] == "b: the agent's own words"
@@ -134,16 +135,40 @@ def test_one_that_could_not_write_why_it_ended_is_told_from_one_that_died(run_di
     assert (message["state"], message["reason"]) == ("stopped", "it ended without writing why")
 
 
+def test_why_one_ended_with_rows_left_stands_first_and_how_to_go_on_last(run_dir: Path) -> None:
+    reason = "the deadline is reached. 1 row is pending: run the same command again to go on"
+    with (run_dir / "journal.jsonl").open("ab") as journal:
+        journal.write(orjson.dumps({"at": 2.0, "event": "closed", "reason": reason}) + b"\n")
+    lines = status(run_dir).output.splitlines()
+    assert (lines[0], lines[-1]) == (f"state: stopped: {reason}", reason)
+
+
 def test_of_a_line_that_was_no_row_no_folder_is_named(run_dir: Path) -> None:
     line = {"id": "line-2", "status": "error", "error": {"category": "bad_request", "message": "no JSON"}}
     (run_dir / "results.jsonl").write_bytes(orjson.dumps(line) + b"\n")
     assert f"failed: line-2 (bad_request): {run_dir}/results.jsonl" in status(run_dir).output.splitlines()
     [failure] = json.loads(status(run_dir, "--json", "--content").output)["failures"]
-    assert failure == {"id": "line-2", "category": "bad_request", "folder": None, "message": "no JSON"}
+    assert failure == {"id": "line-2", "category": "bad_request", "folder": None, "result": None, "message": "no JSON"}
 
 
-@pytest.mark.parametrize("name", ["nothing", "."])
-def test_what_is_no_run_directory_is_a_mistake(name: str, tmp_path: Path) -> None:
-    shown = status(tmp_path / name)
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("nothing", "there is no {}"),
+        ("", "{}: it has no run.json, so it is no run directory"),
+        ("rows", "there is no {}; did you mean {run}?"),
+        ("rows.jsonl", "{}: it has no run.json, so it is no run directory; did you mean {run}?"),
+    ],
+)
+def test_what_is_no_run_directory_is_a_mistake(name: str, told: str, run_dir: Path) -> None:
+    (run_dir.parent / "rows.jsonl").touch()
+    given = run_dir.parent / name
+    shown = status(given)
     assert (shown.exit_code, shown.stdout) == (2, "")
-    assert "it is no run directory" in shown.stderr
+    assert shown.stderr.splitlines()[-1] == "Error: " + told.format(given, run=run_dir)
+
+
+def test_one_of_a_newer_format_says_what_can_read_it(run_dir: Path) -> None:
+    (run_dir / "run.json").write_bytes(b'{"format": 2, "agentcell": "9.0"}')
+    told = f"Error: {run_dir}: its format is 2, and this agentcell knows 1; use agentcell 9.0 or newer"
+    assert status(run_dir).stderr.splitlines()[-1] == told

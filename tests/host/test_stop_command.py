@@ -107,11 +107,11 @@ def test_a_batch_that_has_not_said_who_it_is_is_left_alone(run_dir: Path, tmp_pa
     assert (ended.returncode, b"has just begun there" in ended.stderr) == (1, True)
 
 
-@pytest.mark.parametrize("name", ["nothing", "."])
-def test_what_is_no_run_directory_is_a_mistake(name: str, tmp_path: Path) -> None:
-    ended = stop(tmp_path / name, tmp_path)
-    assert ended.returncode == 2
-    assert b"it is no run directory" in ended.stderr
+def test_what_is_no_run_directory_is_a_mistake(run_dir: Path, tmp_path: Path) -> None:
+    for name, told in (("rows", f"there is no rows; did you mean {run_dir.name}?"), ("none", "there is no none")):
+        ended = stop(Path(name), tmp_path)
+        assert (ended.returncode, ended.stdout) == (2, b"")
+        assert ended.stderr.decode().splitlines()[-1] == f"Error: {told}"
 
 
 CANCELLING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

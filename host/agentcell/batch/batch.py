@@ -129,7 +129,7 @@ class Batch:
             case "again" | "changed":
                 await self._ledger.reopened(row.id)
                 return await self._begin(Item(row, last_attempt=history.last_attempt))
-            case "fresh" | "resumed":
+            case "new" | "goes on":
                 return await self._go_on(Item.of(row, history), history)
         return None
 

@@ -13,11 +13,11 @@ from agentcell.retry import RetryPolicy
 from agentcell_protocol.errors import Category, SessionError, session_error
 from agentcell_protocol.result import SessionResult
 
-Plan = Literal["fresh", "resumed", "again", "changed", "finished", "refused"]
+Plan = Literal["new", "goes on", "again", "changed", "finished", "refused"]
 """What this run does with a row: begins it, goes on with it, runs it again because it failed or was changed, leaves it
-as it is, or refuses it because it was changed and nobody said that it is to run again."""
+as it is, or refuses it because it was changed and nobody said that it is to run again. Users read these words."""
 
-TO_BE_RUN: frozenset[Plan] = frozenset({"fresh", "resumed", "again", "changed"})
+TO_BE_RUN: frozenset[Plan] = frozenset({"new", "goes on", "again", "changed"})
 
 Cut = Literal["interrupted", "memory", "aborted"]
 """Why the batch ended a cell that could have gone on."""
@@ -74,14 +74,15 @@ def plan(
 ) -> Plan:
     """What to do with a row of this digest that has this history."""
     if history is None or history.is_reopened:
-        return "fresh"
-    if is_another(digest, history.digest):
-        if retry_failed and history.category == Category.BAD_REQUEST:
-            return "again"  # it never was what was meant
+        return "new"
+    was_changed = is_another(digest, history.digest)
+    if history.category == Category.BAD_REQUEST and (was_changed or not history.last_attempt):
+        return "again"  # the line was no request, and has been mended
+    if was_changed:
         return "changed" if rerun_changed else "refused"
     if history.is_finished:
         return "again" if retry_failed and history.status == "error" else "finished"
-    return "resumed" if history.last_attempt else "fresh"
+    return "goes on" if history.last_attempt else "new"
 
 
 def is_another(digest: str | None, former: str | None) -> bool:

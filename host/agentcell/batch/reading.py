@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Literal
 
 import orjson
 
-from agentcell.batch.counts import Rows, rate
+from agentcell.batch.counts import Rows, Spending, rate
 from agentcell.batch.directory import CELLS, JOURNAL, RESULTS, read_description
 from agentcell.batch.history import History, OpenAttempt
 from agentcell.batch.identity import slug
@@ -110,13 +110,21 @@ def _snapshot(directory: Path, history: History, counted: _Counted, clock: _Cloc
     config = (history.opened or {}).get("config")
     return snapshot(
         counted.rows,
-        history.spending,
+        history.spending if now is not None else _spending_of_the_dead(history),
         total=number(config.get("rows")) if isinstance(config, dict) else None,
         running=() if now is None else _running(directory, history),
         elapsed=max(0.0, (clock.last if now is None else now) - clock.began),
         rate=0.0 if now is None else clock.rate(counted.finished, now),
         pause=None if now is None or history.paused is None else _pause(history.paused),
     )
+
+
+def _spending_of_the_dead(history: History) -> Spending:
+    """What was spent when nobody runs it: of attempts that nobody saw the end of the cost is not known."""
+    spending = history.spending.copy()
+    for _ in history.open_attempts():
+        spending.add(None, None)
+    return spending
 
 
 def _pause(message: Mapping[str, Any]) -> tuple[str, float | None]:

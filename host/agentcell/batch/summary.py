@@ -12,6 +12,7 @@ from rich.text import Text
 from agentcell.batch.directory import CELLS, RESULTS
 from agentcell.batch.identity import slug
 from agentcell.batch.phrases import GO_ON, cost, duration, pending, shown_id, tokens
+from agentcell.batch.recovery import RESULT
 from agentcell.batch.results import Entry
 from agentcell.batch.tally import Snapshot
 from agentcell.terminal import one_line
@@ -21,12 +22,16 @@ MOST_FAILURES = 10
 
 
 class Failure(NamedTuple):
-    """A row that failed; where its result begins in the results, in bytes. A line that was no row has no `folder`."""
+    """A row that failed; where its result begins in the results, in bytes.
+
+    `result` is the file with that of its last attempt. A line that was no row has none, and no `folder`.
+    """
 
     id: str
     category: str
     offset: int
-    folder: Path | None
+    folder: Path | None = None
+    result: Path | None = None
 
 
 class Failures(NamedTuple):
@@ -43,10 +48,7 @@ Pair = tuple[str, str]
 def failures_in(finished: Mapping[str, Entry], directory: Path) -> Failures:
     """The failed ones of the rows that are finished in the run directory. Blocks."""
     failed = ((id_, entry) for id_, entry in finished.items() if entry.status == "error")
-    first = tuple(
-        Failure(id_, entry.category or "unknown", entry.offset, _folder(directory, id_))
-        for id_, entry in islice(failed, MOST_FAILURES)
-    )
+    first = tuple(_failure(id_, entry, directory) for id_, entry in islice(failed, MOST_FAILURES))
     return Failures(first, len(first) + sum(1 for _ in failed))
 
 
@@ -97,7 +99,10 @@ def _endings(snapshot: Snapshot) -> list[Pair]:
 
 def _failed(failures: Failures, directory: Path) -> list[Pair]:
     pairs = [
-        ("failed", f"{shown_id(one.id)} ({one_line(one.category)}): {_shown(one.folder or directory / RESULTS)}")
+        (
+            "failed",
+            f"{shown_id(one.id)} ({one_line(one.category)}): {_shown(one.result or one.folder or directory / RESULTS)}",
+        )
         for one in failures.first
     ]
     if (more := failures.total - len(failures.first)) > 0:
@@ -105,9 +110,14 @@ def _failed(failures: Failures, directory: Path) -> list[Pair]:
     return pairs
 
 
-def _folder(directory: Path, id_: str) -> Path | None:
+def _failure(id_: str, entry: Entry, directory: Path) -> Failure:
     folder = directory / CELLS / slug(id_)
-    return folder if folder.is_dir() else None
+    category = entry.category or "unknown"
+    if not folder.is_dir():
+        return Failure(id_, category, entry.offset)
+    attempts = [int(one.name) for one in folder.iterdir() if one.name.isdecimal()]
+    result = folder / str(max(attempts, default=0)) / RESULT
+    return Failure(id_, category, entry.offset, folder, result if result.is_file() else None)
 
 
 def _shown(path: Path) -> str:

@@ -91,7 +91,9 @@ def survey(
             on_row(line, what, known)
     if history is not None:
         found.gone = len(history.finished) - standing
-        _note_mended(found, [id_ for id_ in _mended(history) if id_ not in nameless], retry_failed=retry_failed)
+        mended = [id_ for id_ in _nameless(history) if id_ not in nameless]
+        found.again += mended
+        found.gone -= len(mended)
         _note_results(found, history)
     return found
 
@@ -110,22 +112,14 @@ def _note_row(found: Survey, row: Row | KnownRow, what: Plan, known: ItemHistory
         found.retriable += known is not None and known.status == "error"
 
 
-def _note_mended(found: Survey, mended: list[str], *, retry_failed: bool) -> None:
-    if retry_failed:
-        found.again += mended
-        found.gone -= len(mended)
-    else:
-        found.retriable += len(mended)
-
-
 def _note_results(found: Survey, history: History) -> None:
     others = {*found.again, *(problem.id for problem in found.problems)}
     kept = (entry for id_, entry in history.finished.items() if id_ not in others)
     found.finished.update((entry.status, entry.category) for entry in kept)
 
 
-def _mended(history: History) -> Iterator[str]:
-    """Lines that were no rows and have no name: what stands there now has another."""
+def _nameless(history: History) -> Iterator[str]:
+    """Lines that were no rows and said no id: once such a line has been mended, what stands there has another id."""
     for id_, finished in history.finished.items():
         if finished.category == Category.BAD_REQUEST and NAMELESS.fullmatch(id_):
             yield id_

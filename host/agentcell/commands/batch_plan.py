@@ -48,8 +48,7 @@ def plan_rows(file: BinaryIO, rules: Rules, options: BatchOptions, history: Hist
     found = _survey(file, rules, options, history)
     if not options.skip_invalid and (found.problems or found.refused):
         _refuse(found, options)
-    if found.writers.most is not None:
-        tell(conflict(*found.writers.most))
+    _warn(found)
     tally = Tally(time.time(), total=found.total + found.gone)
     for (status, category), count in found.finished.items():
         tally.finished_before(status, category, count)
@@ -64,18 +63,27 @@ def dry_run(file: BinaryIO, rules: Rules, options: BatchOptions) -> int:
     except RunDirectoryError as unusable:
         raise click.UsageError(one_line(str(unusable))) from None
     found = _survey(file, rules, options, history, _print_row)
+    _warn(found)
     parts = [f"{count} {what}" for what, count in found.plans.items()]
     if found.problems:
         parts.append(f"{len(found.problems)} invalid")
-    tell(f"{found.total} rows, {found.to_run} would run: {', '.join(parts) or 'there are none'}")
-    is_refused = not options.skip_invalid and (found.problems or found.refused)
-    return BAD_REQUEST if is_refused else 0
+    runs_others = options.skip_invalid or options.is_stream(file)
+    refusals = [] if runs_others else _refusals(found, options, "nothing would be run")
+    would_run = 0 if refusals else found.to_run
+    tell(f"{found.total} rows, {would_run} would run: {', '.join(parts) or 'there are none'}", *refusals)
+    return BAD_REQUEST if refusals else 0
 
 
 def conflict(directory: str, count: int | None = None) -> str:
     """The warning about rows that may get into each other's way; `count` is how many there are, where it is known."""
     rows = "rows" if count is None else f"{count} rows"
-    return f"warning: {rows} may write to {one_line(directory)} at the same time; give each a copy of its own"
+    way_out = "give each a copy of its own, such as a git worktree"
+    return f"warning: {rows} may write to {one_line(directory)} at the same time; {way_out}"
+
+
+def _warn(found: Survey) -> None:
+    if found.writers.most is not None:
+        tell(conflict(*found.writers.most))
 
 
 def _survey(
@@ -101,6 +109,8 @@ def _print_row(line: Row | KnownRow | Problem, what: str | None, known: Any) -> 
         text = f"invalid   {id_}: line {line.number}: {one_line(str(line.error))}"
     elif what == "finished":
         text = f"finished  {id_}: {known.category or known.status}"
+    elif what == "refused":
+        text = f"refused   {id_}: it was changed since it was run; --rerun-changed runs it again"
     else:
         text = f"{what or '':8}  {id_}"
     click.echo(text)
@@ -114,10 +124,17 @@ def _refuse(found: Survey, options: BatchOptions) -> NoReturn:
     tell(*(one_line(text) for _, text in lines[:MOST_TOLD]))
     if (more := len(lines) - MOST_TOLD) > 0:
         tell(f"and {more} more")
+    tell(*_refusals(found, options, "nothing was run"))
+    raise click.exceptions.Exit(BAD_REQUEST)
+
+
+def _refusals(found: Survey, options: BatchOptions, outcome: str) -> list[str]:
+    """Why the whole file is refused, and how it would not be; empty when it is not."""
+    told = []
     if found.problems:
-        tell(
-            f"error: {options.shown_requests}: nothing was run; mend these lines, or run the others with --skip-invalid"
+        told.append(
+            f"error: {options.shown_requests}: {outcome}; mend these lines, or run the others with --skip-invalid"
         )
     if found.refused:
-        tell(f"error: {options.shown_directory}: nothing was run; --rerun-changed runs changed rows again")
-    raise click.exceptions.Exit(BAD_REQUEST)
+        told.append(f"error: {options.shown_directory}: {outcome}; --rerun-changed runs changed rows again")
+    return told

@@ -1,5 +1,6 @@
 """A batch for people and for programs: what it has come to, where to look, and how to go on with it."""
 
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -21,7 +22,7 @@ from agentcell_protocol.codec import encode
 
 def tell_end(snapshot: Snapshot, failures: Failures, directory: Path) -> None:
     """Say on stderr what a batch has come to at its end."""
-    tell(*lines(summary(snapshot, failures, directory), sys.stderr))
+    tell(*lines([*summary(snapshot, failures, directory), *_where_messages_are(failures, directory)], sys.stderr))
 
 
 def print_reading(reading: Reading, directory: Path, *, content: bool) -> None:
@@ -31,7 +32,9 @@ def print_reading(reading: Reading, directory: Path, *, content: bool) -> None:
     if reading.state == "running":
         pairs += _pace(snapshot)
         pairs += [("running", _cell(running, now, content=content)) for running in snapshot.running]
-    if content:
+    if not content:
+        pairs += _where_messages_are(reading.failures, directory)
+    else:
         pairs += [(shown_id(id_), one_line(message)) for id_, message in _messages(reading.failures.first, directory)]
     last = [reading.reason] if reading.reason != UNSAID else []
     if reading.state == "interrupted" or reading.reason == UNSAID:
@@ -44,7 +47,8 @@ def print_json(reading: Reading, directory: Path, *, content: bool) -> None:
     """Print the same as one line of JSON."""
     messages = dict(_messages(reading.failures.first, directory)) if content else {}
     failures: list[dict[str, Any]] = [
-        {"id": one.id, "category": one.category, "folder": one.folder and str(one.folder)}
+        {"id": one.id, "category": one.category}
+        | {"folder": one.folder and str(one.folder), "result": one.result and str(one.result)}
         | ({"message": messages.get(one.id)} if content else {})
         for one in reading.failures.first
     ]
@@ -73,8 +77,14 @@ def _state(reading: Reading) -> str:
         case "interrupted":
             return f"interrupted: {process} died" if holder else "interrupted: its process died"
         case "stopped":
-            return f"stopped: {UNSAID}" if reading.reason == UNSAID else "stopped, with rows left"
+            return f"stopped: {one_line(reading.reason or UNSAID)}"
     return "finished"
+
+
+def _where_messages_are(failures: Failures, directory: Path) -> list[Pair]:
+    """How to see what went wrong, where something has."""
+    command = f"agentcell status {shlex.quote(str(directory))} --content"
+    return [("messages", f"{one_line(command)} shows them")] if failures.total else []
 
 
 def _left(snapshot: Snapshot) -> str | None:

@@ -16,6 +16,7 @@ def status(directory: str, as_json: bool, content: bool) -> None:
     from pathlib import Path
 
     from agentcell.batch.reading import read_batch
+    from agentcell.commands.no_batch import no_batch
     from agentcell.commands.overview import print_json, print_reading
     from agentcell.errors import RunDirectoryError
 
@@ -24,7 +25,7 @@ def status(directory: str, as_json: bool, content: bool) -> None:
         show = print_json if as_json else print_reading
         show(read_batch(path, time.time()), path, content=content)
     except RunDirectoryError as mistake:
-        raise click.UsageError(str(mistake)) from None
+        raise no_batch(path, mistake) from None
     except BrokenPipeError:
         raise
     except OSError as failure:

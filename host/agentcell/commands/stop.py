@@ -14,6 +14,7 @@ def stop(directory: str) -> None:
     from pathlib import Path
 
     from agentcell.batch.halt import NotInterruptedError, interrupt
+    from agentcell.commands.no_batch import no_batch
     from agentcell.errors import RunDirectoryError
     from agentcell.terminal import one_line
 
@@ -21,7 +22,7 @@ def stop(directory: str) -> None:
     try:
         pid = interrupt(path)
     except RunDirectoryError as mistake:
-        raise click.UsageError(str(mistake)) from None
+        raise no_batch(path, mistake) from None
     except NotInterruptedError as reason:
         raise click.ClickException(f"{shown}: {reason}") from None
     except OSError as failure:

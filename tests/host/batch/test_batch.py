@@ -398,6 +398,12 @@ async def test_a_line_that_is_no_row_has_a_result_too(room: Room) -> None:
     assert (end.exit_code, room.statuses()) == (1, {"a": "complete", "odd": "bad_request", "line-3": "bad_request"})
 
 
+async def test_a_line_that_was_no_row_and_has_been_mended_is_simply_run(room: Room) -> None:
+    await room.batch({"id": "odd", "agent_type": "coder"})
+    assert room.statuses() == {"odd": "bad_request"}
+    assert ((await room.batch(room.row("odd"))).exit_code, room.statuses()) == (0, {"odd": "complete"})
+
+
 async def test_failed_rows_run_again_only_when_that_is_asked_for(room: Room) -> None:
     with stand_in([{"fail": {"category": "refusal", "message": "no"}}], [{"text": "done"}]) as room.command:
         row = room.row("a")

@@ -38,8 +38,8 @@ def tried(result: SessionResult) -> Tried:
 @pytest.mark.parametrize(
     ("history", "flags", "expected"),
     [
-        (None, {}, "fresh"),
-        (ItemHistory("a", ONE, last_attempt=1), {}, "resumed"),
+        (None, {}, "new"),
+        (ItemHistory("a", ONE, last_attempt=1), {}, "goes on"),
         (ItemHistory("a", ONE, is_finished=True, status="complete"), {}, "finished"),
         (ItemHistory("a", ONE, is_finished=True, status="complete"), {"retry_failed": True}, "finished"),
         (ItemHistory("a", ONE, is_finished=True, status="error"), {}, "finished"),
@@ -47,19 +47,20 @@ def tried(result: SessionResult) -> Tried:
         (ItemHistory("a", OTHER, is_finished=True, status="complete"), {}, "refused"),
         (ItemHistory("a", OTHER, last_attempt=1), {}, "refused"),
         (ItemHistory("a", OTHER, is_finished=True, status="complete"), {"rerun_changed": True}, "changed"),
-        (ItemHistory("a", "0:0123456789abcdef", last_attempt=1), {}, "resumed"),
+        (ItemHistory("a", "0:0123456789abcdef", last_attempt=1), {}, "goes on"),
         (
             ItemHistory("a", OTHER, is_finished=True, status="error", category="crashed"),
             {"retry_failed": True},
             "refused",
         ),
-        (ItemHistory("a", OTHER, is_finished=True, status="error", category="bad_request"), {}, "refused"),
+        (ItemHistory("a", OTHER, is_finished=True, status="error", category="bad_request"), {}, "again"),
+        (ItemHistory("a", ONE, is_finished=True, status="error", category="bad_request"), {}, "again"),
         (
-            ItemHistory("a", OTHER, is_finished=True, status="error", category="bad_request"),
-            {"retry_failed": True},
-            "again",
+            ItemHistory("a", ONE, last_attempt=1, is_finished=True, status="error", category="bad_request"),
+            {},
+            "finished",
         ),
-        (ItemHistory("a", None, last_attempt=1), {}, "fresh"),
+        (ItemHistory("a", None, last_attempt=1), {}, "new"),
     ],
 )
 def test_what_is_done_with_a_row(history: ItemHistory | None, flags: dict[str, bool], expected: Plan) -> None:

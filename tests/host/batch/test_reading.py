@@ -149,7 +149,17 @@ def test_a_batch_whose_process_died_was_interrupted(batch: Batch) -> None:
     half_way(batch)
     (batch.path / "lock").write_bytes(LEFT)
     reading = read_batch(batch.path, NOW + 1000)
-    assert (reading.state, reading.snapshot) == ("interrupted", Snapshot(**COUNTED, pending=3, elapsed=6.0))
+    assert (reading.state, reading.snapshot) == (
+        "interrupted",
+        Snapshot(**COUNTED | {"unknown_costs": 2}, pending=3, elapsed=6.0),
+    )
+
+
+def test_what_a_dead_process_had_under_way_has_an_unknown_cost_and_not_none(batch: Batch) -> None:
+    for id_ in ("a", "b"):
+        batch.starts(id_, NOW + 1)
+    seen = read_batch(batch.path, NOW + 10).snapshot
+    assert (seen.cost_usd, seen.unknown_costs) == (None, 2)
 
 
 def test_one_that_gave_its_lock_back_could_only_not_write_why_it_ended(batch: Batch) -> None:

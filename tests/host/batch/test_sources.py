@@ -70,7 +70,7 @@ async def test_a_file_gives_what_is_to_be_run_after_what_is_no_row() -> None:
     source = FileRows(file, found.places, problems=found.problems, rules=RULES)
     seen = [await source.next() for _ in range(4)]
     assert [one and one.id for one in seen] == ["line-2", "a", "b", None]
-    assert (found.total, found.to_run, dict(found.plans)) == (3, 2, {"fresh": 2})
+    assert (found.total, found.to_run, dict(found.plans)) == (3, 2, {"new": 2})
 
 
 @pytest.mark.anyio
@@ -116,11 +116,9 @@ def test_what_has_left_the_file_is_counted_and_is_not_to_be_run_again(tmp_path: 
             run.results.add_now(row_id, None, 1, refused(RequestError("id", "no", "no"), {"id": row_id}))
         run.results.add_now("done", None, 1, SessionResult(status="complete", response="", session_name="done"))
     found = survey(BytesIO(rows), read_history(tmp_path / "run"), RULES)
-    assert (found.total, found.gone, found.retriable) == (3, 3, 1)
-    assert found.finished == {("error", "bad_request"): 3, ("complete", None): 1}
-    again = survey(BytesIO(rows), read_history(tmp_path / "run"), RULES, retry_failed=True)
-    assert (again.again, again.gone, again.retriable) == (["c", "line-7"], 2, 0)
-    assert again.finished == {("error", "bad_request"): 1, ("complete", None): 1}
+    assert (found.total, found.gone, found.retriable) == (3, 2, 0)
+    assert found.finished == {("error", "bad_request"): 1, ("complete", None): 1}
+    assert (found.again, found.plans) == (["c", "line-7"], {"new": 1, "again": 1})
 
 
 def no_thread(_thread: Thread) -> None:

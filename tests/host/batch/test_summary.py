@@ -38,7 +38,12 @@ class Screen(io.StringIO):
 
 def test_it_counts_by_status_and_category_and_says_where_to_look() -> None:
     failures = Failures(
-        (Failure("b", "crashed", 0, DIRECTORY / "cells" / "b"), Failure("c", "bad_request", 9, None)), 3
+        (
+            Failure("b", "crashed", 0, DIRECTORY / "cells" / "b", DIRECTORY / "cells" / "b" / "2" / "result.json"),
+            Failure("c", "bad_request", 9),
+            Failure("d", "crashed", 99, DIRECTORY / "cells" / "d"),
+        ),
+        4,
     )
     assert summary(SEEN, failures, DIRECTORY) == [
         ("rows", "10: 4 done, 3 failed, 3 pending"),
@@ -52,8 +57,9 @@ def test_it_counts_by_status_and_category_and_says_where_to_look() -> None:
         ("time", "1 h 02 min"),
         ("slowest", "b 1 min 01 s, a 3.2 s"),
         ("results", "rows.run/results.jsonl"),
-        ("failed", "b (crashed): rows.run/cells/b"),
+        ("failed", "b (crashed): rows.run/cells/b/2/result.json"),
         ("failed", "c (bad_request): rows.run/results.jsonl"),
+        ("failed", "d (crashed): rows.run/cells/d"),
         ("failed", "and 1 more"),
     ]
 
@@ -85,10 +91,17 @@ def test_what_an_id_holds_drives_no_terminal() -> None:
 def test_the_first_failures_are_named_and_all_are_counted(tmp_path: Path) -> None:
     finished = {f"r{n}": Entry(n, "error" if n % 2 else "complete", "crashed", None) for n in range(100)}
     folder = tmp_path / "cells" / slug("r1")
-    folder.mkdir(parents=True)
+    for name in ("9", "10", "transcript"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "result.json").touch()
+    (tmp_path / "cells" / slug("r3") / "1").mkdir(parents=True)
     found = failures_in(finished, tmp_path)
     assert (len(found.first), found.total) == (MOST_FAILURES, 50)
-    assert found.first[:2] == (Failure("r1", "crashed", 1, folder), Failure("r3", "crashed", 3, None))
+    assert found.first[:3] == (
+        Failure("r1", "crashed", 1, folder, folder / "10" / "result.json"),
+        Failure("r3", "crashed", 3, tmp_path / "cells" / slug("r3")),
+        Failure("r5", "crashed", 5),
+    )
 
 
 def test_of_a_batch_with_no_row_left_it_says_so_and_how_failed_ones_run_again() -> None:
