@@ -10,16 +10,17 @@ TOPICS = ("framing", "events", "help", "resume", "rows", "memory", "idle", "cell
 
 
 def main(arguments: list[str]) -> int:
-    """`[TOPIC ...] [FILE.json]`: the file gets the figures, with the versions and the machine."""
-    files = [Path(name) for name in arguments if name.endswith(".json")]
-    topics = [name for name in arguments if not name.endswith(".json")] or list(TOPICS)
+    """`[TOPIC ...] [FILE.json] [PAGE.md]`: the file gets the figures with versions and machine, the page the table."""
+    files = [Path(name) for name in arguments if name.endswith((".json", ".md"))]
+    topics = [name for name in arguments if not name.endswith((".json", ".md"))] or list(TOPICS)
     figures = []
     for topic in topics:
         print(f"{topic} ...", file=sys.stderr, flush=True)
         figures += import_module(f"benchmarks.{topic}").run()
     report.show(figures)
     for file in files:
-        report.write(figures, file)
+        put = report.put_into if file.suffix == ".md" else report.write_json
+        put(file, figures)
     return int(not all(figure.is_met for figure in figures))
 
 

@@ -18,6 +18,8 @@ from benchmarks.measure import Figure
 
 PACKAGES = ("agentcell", "claude-agent-sdk", "anyio", "orjson", "pydantic", "pebble", "loky", "click")
 
+BEGIN, END = "<!-- table -->", "<!-- end of the table -->"
+
 
 def show(figures: Sequence[Figure]) -> None:
     """Print the table; quartiles are in brackets."""
@@ -29,10 +31,27 @@ def show(figures: Sequence[Figure]) -> None:
     Console(width=None if os.isatty(1) else 200).print(table)
 
 
-def write(figures: Sequence[Figure], file: Path) -> None:
+def write_json(file: Path, figures: Sequence[Figure]) -> None:
     """Write them with all that they depend on."""
     content = {"at": time.time(), "machine": machine(), "versions": versions(), "figures": [*map(asdict, figures)]}
     file.write_text(json.dumps(content, indent=2) + "\n")
+
+
+def put_into(page: Path, figures: Sequence[Figure]) -> None:
+    """Put the table into a page of Markdown, in the place of the one before."""
+    before, _, rest = page.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    rows = [
+        "| figure | against | ratio | goal | A/A | what was seen |",
+        "|---|---|---|---|---|---|",
+        *(
+            f"| {figure.what} | {figure.peer} | {figure.ratio} | {goal(figure)} | {figure.noise or ''} | {figure.detail} |"
+            for figure in figures
+        ),
+    ]
+    known = ", ".join(f"{name} {number}" for name, number in versions().items() if number)
+    table = "\n".join(rows)
+    page.write_text(f"{before}{BEGIN}\n{table}\n\n{_machine_line()}; {known}.\n{END}{after}")
 
 
 def goal(figure: Figure) -> str:
