@@ -41,14 +41,10 @@ def put_into(page: Path, figures: Sequence[Figure]) -> None:
     """Put the table into a page of Markdown, in the place of the one before."""
     before, _, rest = page.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
-    rows = [
-        "| figure | against | ratio | goal | A/A | what was seen |",
-        "|---|---|---|---|---|---|",
-        *(
-            f"| {figure.what} | {figure.peer} | {figure.ratio} | {goal(figure)} | {figure.noise or ''} | {figure.detail} |"
-            for figure in figures
-        ),
-    ]
+    rows = ["| figure | against | ratio | goal | A/A | what was seen |", "|---|---|---|---|---|---|"]
+    for figure in figures:
+        cells = (figure.what, figure.peer, figure.ratio, goal(figure), figure.noise or "", figure.detail)
+        rows.append(f"| {' | '.join(map(str, cells))} |")
     known = ", ".join(f"{name} {number}" for name, number in versions().items() if number)
     table = "\n".join(rows)
     page.write_text(f"{before}{BEGIN}\n{table}\n\n{_machine_line()}; {known}.\n{END}{after}")
