@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks import report
 
-TOPICS = ("framing", "events", "help", "resume", "rows", "memory", "idle", "cells", "session", "batch")
+TOPICS = ("framing", "events", "help", "resume", "rows", "memory", "idle", "cells", "session", "batches", "batch_memory")
 
 
 def main(arguments: list[str]) -> int:
