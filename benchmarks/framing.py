@@ -1,27 +1,28 @@
 """Framing against a bare join and split of the same bytes."""
 
 from agentcell_protocol.framing import LineFramer
-from benchmarks.row import Row, compare
+from benchmarks.measure import Figure, compare, wall
 
 CHUNK = 64 * 1024
 """Bytes: what a pipe holds, and so what one read gives."""
 
-ROUNDS = 15
+PAIRS = 15
 
 
-def run() -> list[Row]:
+def run() -> list[Figure]:
     """A line near the limit, and a stream of small ones."""
     return [
-        _row("one line of 30 MB", b"x" * 30_000_000 + b"\n", bound=3.0),
-        _row("30 MB of lines of 200 bytes", (b"x" * 199 + b"\n") * 150_000, bound=6.0),
+        _figure("one line of 30 MB, framed", b"x" * 30_000_000 + b"\n", goal=3.0),
+        _figure("30 MB of lines of 200 bytes, framed", (b"x" * 199 + b"\n") * 150_000, goal=6.0),
     ]
 
 
-def _row(what: str, stream: bytes, *, bound: float) -> Row:
+def _figure(what: str, stream: bytes, *, goal: float) -> Figure:
     chunks = [stream[start : start + CHUNK] for start in range(0, len(stream), CHUNK)]
     assert _frame(chunks) == _join_and_split(chunks)
-    ratio, mine, bare = compare(lambda: _frame(chunks), lambda: _join_and_split(chunks), rounds=ROUNDS)
-    return Row("framing", what, ratio, bound, f"{mine * 1000:.1f} ms, bare join and split {bare * 1000:.1f} ms")
+    seen = compare(wall(lambda: _frame(chunks)), wall(lambda: _join_and_split(chunks)), pairs=PAIRS)
+    detail = f"{seen.ours.median * 1000:.1f} ms, bare {seen.theirs.median * 1000:.1f} ms"
+    return Figure("framing", what, "a bare join and split", seen.ratio, goal, noise=seen.noise, detail=detail)
 
 
 def _frame(chunks: list[bytes]) -> list[object]:

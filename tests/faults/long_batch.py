@@ -1,12 +1,14 @@
-"""Runs `agentcell batch` over many rows, and prints what memory its process had after the first of them and later.
+"""Runs `agentcell batch` over many rows, and prints what its process took after the first of them and later.
 
 argv: a directory to run in, and how many rows. All is the command's own, from the file of rows to the run directory,
 but for the cells: each says what it says at once and without a process. What cells leave in their host is looked at
-in `endurance`. As JSON: the exit code, how many rows were run, `early_mb`, and the most that there was after that.
+in `endurance`. As JSON: the exit code, how many rows were run, `early_mb`, the most that there was after that, and
+`row_cpu_seconds`, what a row took after the very first.
 """
 
 import json
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -21,6 +23,9 @@ from agentcell_protocol.result import SessionResult, Usage
 FIRST = 500
 """Until then caches fill and pools grow."""
 
+WARM = 50
+"""Until then code is imported and run for the first time."""
+
 AT_ONCE = 16
 
 EVENTS = 5
@@ -28,6 +33,9 @@ EVENTS = 5
 
 memory_mb: list[float] = []
 """What this process has as each row ends."""
+
+cpu_seconds: list[float] = []
+"""What it has taken as each row ends."""
 
 
 async def play(order: Order, _resources: object) -> Attempted:
@@ -37,6 +45,7 @@ async def play(order: Order, _resources: object) -> Attempted:
         order.on_event({"type": "text", "text": f"{number} of {order.request.session_name}. " * 20})
     await checkpoint()
     memory_mb.append(psutil.Process().memory_info().rss / 1024 / 1024)
+    cpu_seconds.append(time.process_time())
     return Attempted(
         SessionResult(
             status="complete",
@@ -67,5 +76,12 @@ def run(directory: Path, rows: int) -> int:
 
 if __name__ == "__main__":
     ended = run(Path(sys.argv[1]), int(sys.argv[2]))
-    early, late = memory_mb[FIRST - 1], max(memory_mb[FIRST:])
-    print(json.dumps({"exit_code": ended, "rows": len(memory_mb), "early_mb": early, "late_mb": late}))
+    late = memory_mb[FIRST:] or memory_mb[-1:]
+    seen = {
+        "exit_code": ended,
+        "rows": len(memory_mb),
+        "early_mb": memory_mb[:FIRST][-1],
+        "late_mb": max(late),
+        "row_cpu_seconds": (time.process_time() - cpu_seconds[WARM - 1]) / (len(cpu_seconds) - WARM),
+    }
+    print(json.dumps(seen))
