@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 
 import anyio
 
 from agentcell.causes import Exceeded
-from agentcell.gauge import GROWING, QUICKEST_SECONDS, Gauge
+from agentcell.gauge import GROWING, SLOWEST_SECONDS, Gauge
 from agentcell.processes import Table, weigh
 from agentcell.reap import in_thread
 
@@ -16,22 +17,32 @@ REST = 9.0
 """Times what a look took is waited before the next: the meter takes at most a tenth of one core."""
 
 
+@dataclass(eq=False, slots=True)
+class _Watched:
+    """A gauge and its watcher: `has_news` when a look found something to be judged, `woken` to look up."""
+
+    gauge: Gauge
+    has_news: bool = False
+    woken: anyio.Event = field(default_factory=anyio.Event)
+
+
 class Meter:
     """Looks at the processes of the cells that are watched, as often as the one that needs it most.
 
-    There is no task of its own: whichever watcher wakes first looks for all of them. For one event loop.
+    There is no task of its own: one of the watchers looks for all of them, and wakes those for whom it matters. For one
+    event loop.
     """
 
     def __init__(self) -> None:
         self._table = Table()
-        self._gauges: list[Gauge] = []
-        self._looks = 0
+        self._watched: list[_Watched] = []
+        self._looker: _Watched | None = None
         self._due = -inf
-        self._changed = anyio.Event()
 
     async def watch(self, gauge: Gauge, report: Callable[[Exceeded], object]) -> None:
         """Keep the gauge's readings fresh until cancelled, report each time it is over a limit, and stop what grows."""
-        self._gauges.append(gauge)
+        mine = _Watched(gauge)
+        self._watched.append(mine)
         try:
             self._look()
             while True:
@@ -39,10 +50,9 @@ class Meter:
                     report(exceeded)
                     if exceeded.limit in GROWING:
                         gauge.stop_growth(exceeded)
-                await self._another_look()
+                await self._news(mine)
         finally:
-            self._gauges.remove(gauge)
-            self._wake()  # a watcher that left must not take the next look with it
+            self._watched.remove(mine)
 
     async def _judge(self, gauge: Gauge) -> Exceeded | None:
         if gauge.needs_weighing:
@@ -50,28 +60,48 @@ class Meter:
             gauge.take_weight(rows, await in_thread(partial(weigh, rows)))
         return gauge.exceeded()
 
-    async def _another_look(self) -> None:
-        """Wait for a look that somebody else takes, or take it when it is due."""
-        seen = self._looks
-        while self._looks == seen:
-            if (left := self._due - anyio.current_time()) <= 0:
-                self._look()
-                return
-            with anyio.move_on_after(left):
-                await self._changed.wait()
+    async def _news(self, mine: _Watched) -> None:
+        """Wait for a look that finds something to be judged; take the looks that are due if nobody else does."""
+        mine.has_news = False
+        try:
+            while not mine.has_news:
+                mine.woken = anyio.Event()
+                self._looker = self._looker or mine
+                if self._looker is mine:
+                    await self._look_when_due(mine)
+                else:
+                    await mine.woken.wait()
+        finally:
+            if self._looker is mine or self._looker is None:  # none: this one was woken to be it
+                self._looker = None
+                self._wake_any_but(mine)
+
+    async def _look_when_due(self, mine: _Watched) -> None:
+        if (left := self._due - anyio.current_time()) <= 0:
+            self._look()
+            return
+        with anyio.move_on_after(left):
+            await mine.woken.wait()
 
     def _look(self) -> None:
         now = anyio.current_time()
         began = time.perf_counter()
-        pids = [gauge.pid for gauge in self._gauges]  # asked once: one may become known at any time
+        pids = [watched.gauge.pid for watched in self._watched]  # asked once: one may become known at any time
         trees = self._table.look([pid for pid in pids if pid is not None], now)
-        for gauge, pid in zip(self._gauges, pids, strict=True):
+        patience = SLOWEST_SECONDS
+        for watched, pid in zip(self._watched, pids, strict=True):
+            gauge = watched.gauge
             gauge.read([] if pid is None else trees[pid], now)
-        self._looks += 1
-        patience = min((gauge.patience() for gauge in self._gauges), default=QUICKEST_SECONDS)
+            patience = min(patience, gauge.patience())
+            if gauge.needs_weighing or gauge.exceeded() is not None:
+                watched.has_news = True
+                watched.woken.set()
         self._due = now + max(patience, REST * (time.perf_counter() - began))
-        self._wake()
+        if self._looker is not None:
+            self._looker.woken.set()  # the next look may be due earlier than it thinks
 
-    def _wake(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()
+    def _wake_any_but(self, mine: _Watched) -> None:
+        for watched in self._watched:
+            if watched is not mine:
+                watched.woken.set()
+                return
