@@ -28,6 +28,10 @@ GROWING = frozenset({"max_memory_mb", "max_processes", "max_threads", "max_file_
 """Limits on what would go on growing while a cell is asked to end: what is below its worker is killed at once."""
 
 
+ENDING = ("max_memory_mb", "max_cpu_seconds", "max_threads", "max_processes", "max_file_descriptors")
+"""Limits that end a session, in the order in which they are named when it is over more than one."""
+
+
 class Gauge:
     """The readings of one cell; `pid` tells its worker's once it is known.
 
@@ -43,6 +47,9 @@ class Gauge:
         self.rows: Sequence[Row] = ()
         self.last: Sequence[Row] = ()
         self._limits = limits
+        limited = {name: getattr(limits, name) for name in ENDING}
+        self._allowed = {name: allowed for name, allowed in limited.items() if allowed is not None}
+        self._resident_mb = 0.0
         self._start: float | None = None
         self._began: float | None = None
         self._now = 0.0
@@ -62,15 +69,16 @@ class Gauge:
             self._start, self._began = rows[0].start, now
         self.rows = rows if rows and rows[0].start == self._start else ()
         self.last = self.rows or self.last
+        self._resident_mb = sum([row.memory_mb for row in self.rows])
         self._now = now
         self._note_peak()
-        self._cpu_seconds = max(self._cpu_seconds, sum(row.cpu_seconds for row in self.rows))
+        self._cpu_seconds = max(self._cpu_seconds, sum([row.cpu_seconds for row in self.rows]))
         self._watch_cpu_share()
 
     @property
     def memory_mb(self) -> float:
         """Resident size of all its processes; what they share counts once, as far as that has been found out."""
-        return sum(row.memory_mb for row in self.rows) - self._shared_mb
+        return self._resident_mb - self._shared_mb
 
     @property
     def needs_weighing(self) -> bool:
@@ -92,19 +100,23 @@ class Gauge:
         """The limit it is over, if it is and lives."""
         if not self.rows:
             return None
-        reached: dict[str, float] = {
-            "max_memory_mb": self.memory_mb,
-            "max_cpu_seconds": self._cpu_seconds,
-            "max_threads": sum(row.threads for row in self.rows),
-            "max_processes": len(self.rows),
-        }
-        if self._limits.max_file_descriptors is not None:
-            reached["max_file_descriptors"] = count_descriptors(self.rows)
-        for name, value in reached.items():
-            allowed = getattr(self._limits, name)
-            if allowed is not None and value > allowed:
+        for name, allowed in self._allowed.items():
+            if (value := self._reached(name)) > allowed:
                 return self._exceeded(name, allowed, value)
         return None
+
+    def _reached(self, limit: str) -> float:
+        match limit:
+            case "max_memory_mb":
+                return self.memory_mb
+            case "max_cpu_seconds":
+                return self._cpu_seconds
+            case "max_threads":
+                return sum(row.threads for row in self.rows)
+            case "max_processes":
+                return len(self.rows)
+            case _:
+                return count_descriptors(self.rows)
 
     def stop_growth(self, exceeded: Exceeded) -> None:
         """Kill all that is below the worker, which lives to tell how far it came unless it is itself the largest."""

@@ -17,6 +17,9 @@ MEBIBYTE = 1024 * 1024
 RENEWAL_SECONDS = 5.0
 """In which each process that belongs to no cell is looked at again, some at every look: its pid may be reused."""
 
+LAST_FIELD = 21
+"""Of those after the name in a stat file: the resident size; the rest of them is not taken apart."""
+
 ROW_BYTES = 4096
 """More than the kernel writes into one stat file."""
 
@@ -159,7 +162,7 @@ def read_any_row(pid: int) -> Row | None:
 def _parse(pid: int, stat: bytes) -> Row | None:
     """A line of proc_pid_stat(5); the name may hold anything, so what follows it is found from the end."""
     head, _, tail = stat.rpartition(b") ")
-    fields = tail.split()
+    fields = tail.split(None, LAST_FIELD + 1)
     if not fields or fields[0] in b"ZX":
         return None
     return Row(
@@ -167,7 +170,7 @@ def _parse(pid: int, stat: bytes) -> Row | None:
         parent=int(fields[1]),
         start=float(fields[19]),
         name=head.partition(b" (")[2].decode(errors="replace"),
-        memory_mb=int(fields[21]) * _PAGE_MB,
+        memory_mb=int(fields[LAST_FIELD]) * _PAGE_MB,
         cpu_seconds=sum(map(int, fields[11:15])) / _TICKS,
         threads=int(fields[17]),
     )
