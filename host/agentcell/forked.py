@@ -91,10 +91,15 @@ class ForkedChild(Child):
         else:
             _send(self._pidfd, number)
 
+    @property
+    def is_swept(self) -> bool:
+        """Whether nothing more is to be heard of it."""
+        return self._has_ended or self.status == UNSEEN
+
     async def swept(self) -> int:
         """Wait until the server has ended what the cell left, or is lost; how many processes that were."""
         with anyio.move_on_after(SWEEP_SECONDS):
-            while not self._has_ended and self.status != UNSEEN:
+            while not self.is_swept:
                 await anyio.wait_readable(self._report)
         return self._swept
 
@@ -155,15 +160,11 @@ class ForkedChild(Child):
 
 
 async def _readable(*descriptors: int) -> None:
-    """Wait until one of them can be read."""
-    async with anyio.create_task_group() as tasks:
+    """Wait until one of them can be read: until an epoll of theirs can be, which takes no task for each."""
+    with select.epoll(len(descriptors)) as either:
         for fd in descriptors:
-            tasks.start_soon(_cancel_when_readable, fd, tasks.cancel_scope)
-
-
-async def _cancel_when_readable(fd: int, scope: anyio.CancelScope) -> None:
-    await anyio.wait_readable(fd)
-    scope.cancel()
+            either.register(fd, select.EPOLLIN)
+        await anyio.wait_readable(either.fileno())
 
 
 def _has_died(pidfd: int) -> bool:

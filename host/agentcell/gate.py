@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from agentcell.stop import Stop
 
@@ -15,6 +16,13 @@ class Turn:
     def __init__(self, room: anyio.Semaphore) -> None:
         self._room = room
         self._is_mine = False
+
+    def begin_now(self) -> bool:
+        """Take it if nobody waits for it; whether it is taken."""
+        with suppress(anyio.WouldBlock):
+            self._room.acquire_nowait()
+            self._is_mine = True
+        return self._is_mine
 
     async def begin(self) -> None:
         """Wait for it."""
@@ -39,13 +47,19 @@ class Gate:
         """Within, it may be started, or there was a `stop` before. What is not ended by then, is afterwards."""
         turn = Turn(self._room)
         try:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_give_up, stop, tasks.cancel_scope)
-                await turn.begin()
-                tasks.cancel_scope.cancel()
+            await checkpoint_if_cancelled()
+            if stop.reason is None and not turn.begin_now():
+                await _wait(turn, stop)
             yield turn
         finally:
             turn.end()
+
+
+async def _wait(turn: Turn, stop: Stop) -> None:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_give_up, stop, tasks.cancel_scope)
+        await turn.begin()
+        tasks.cancel_scope.cancel()
 
 
 async def _give_up(stop: Stop, scope: anyio.CancelScope) -> None:

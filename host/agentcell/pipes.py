@@ -86,15 +86,23 @@ class PipeWriter:
         self._pipe = pipe
         self._fd = pipe.fileno()
 
-    async def write(self, data: bytes) -> None:
-        """Write all of it, or as much as the reader lives to take."""
+    def write_now(self, data: bytes | memoryview) -> memoryview:
+        """Write what there is room for; what is left of it, nothing if nobody reads any more."""
         left = memoryview(data)
-        with suppress(OSError):
+        try:
             while left:
-                try:
-                    left = left[os.write(self._fd, left) :]
-                except BlockingIOError:
-                    await anyio.wait_writable(self._fd)
+                left = left[os.write(self._fd, left) :]
+        except BlockingIOError:
+            return left
+        except OSError:
+            return left[:0]
+        return left
+
+    async def write(self, data: bytes | memoryview) -> None:
+        """Write all of it, or as much as the reader lives to take."""
+        with suppress(OSError):
+            while data := self.write_now(data):
+                await anyio.wait_writable(self._fd)
 
     def close(self) -> None:
         """Close it; nobody may be writing."""

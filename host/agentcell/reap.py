@@ -39,10 +39,12 @@ async def sweep(child: Child, marker: str, below: list[psutil.Process], forced: 
 
     At once when `forced`. Bounded; to be shielded.
     """
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_hurry, child, forced)
-        swept = await child.swept()
-        tasks.cancel_scope.cancel()
+    if not child.is_swept:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_hurry, child, forced)
+            await child.swept()
+            tasks.cancel_scope.cancel()
+    swept = await child.swept()
 
     def find() -> list[psutil.Process]:
         return list({*cell.marked(marker), *filter(cell.is_alive, below)})

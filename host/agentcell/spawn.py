@@ -68,6 +68,11 @@ class Child(ABC):
     def send(self, number: signal.Signals) -> None:
         """Send it a signal, if it lives."""
 
+    @property
+    def is_swept(self) -> bool:
+        """Whether `swept` will return at once."""
+        return True
+
     async def swept(self) -> int:
         """Wait until whoever started it has ended what it left, if that is somebody; how many processes that were."""
         return 0

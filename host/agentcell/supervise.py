@@ -81,13 +81,14 @@ class Supervision:
     async def run(self, line: bytes) -> None:
         """Send the request and return when the worker is gone. A cancellation ends the worker first."""
         async with anyio.create_task_group() as tasks:
-            for work in (partial(self._send, line), self._hear_stdout, self._keep_stderr, self._see_exit):
+            if rest := self._child.stdin.write_now(line):
+                tasks.start_soon(self._shielded, partial(self._child.stdin.write, rest))
+            for work in (self._hear_stdout, self._keep_stderr, self._see_exit):
                 tasks.start_soon(self._shielded, work)
-            for watch in (
-                *(self._watch_start, self._watch_idle, self._watch_wall),
-                *(self._watch_spending, self._watch_stop, self._watch_close),
-            ):
+            for watch in (self._watch_start_and_close, self._watch_wall, self._watch_spending, self._watch_stop):
                 tasks.start_soon(watch)
+            if (seconds := self._limits.idle_seconds) is not None:
+                tasks.start_soon(self._watch_idle, seconds)
             try:
                 await self._over.wait()
                 if self._has_ended_by_itself:
@@ -104,9 +105,6 @@ class Supervision:
         with anyio.CancelScope(shield=True) as scope:
             self._work.append(scope)
             await work()
-
-    async def _send(self, line: bytes) -> None:
-        await self._child.stdin.write(line)
 
     async def _hear_stdout(self) -> None:
         framer = LineFramer()
@@ -150,16 +148,17 @@ class Supervision:
         self._exited.set()
         self._over.set()
 
-    async def _watch_start(self) -> None:
-        with anyio.move_on_after(self._limits.startup_seconds):
+    async def _watch_start_and_close(self) -> None:
+        with anyio.move_on_after(self._limits.startup_seconds) as start:
             await self._started.wait()
-            return
-        self._end(Limited("startup", self._limits.startup_seconds))
+        if start.cancelled_caught:
+            self._end(Limited("startup", self._limits.startup_seconds))
+        else:
+            await self._watch_close()
 
-    async def _watch_idle(self) -> None:
-        if self._limits.idle_seconds is not None:
-            await until_idle(self._silence, self._limits.idle_seconds)
-            self._end(Limited("idle", self._limits.idle_seconds))
+    async def _watch_idle(self, seconds: float) -> None:
+        await until_idle(self._silence, seconds)
+        self._end(Limited("idle", seconds))
 
     async def _watch_wall(self) -> None:
         await anyio.sleep(self._limits.max_execution_seconds)

@@ -40,6 +40,9 @@ KILL_SECONDS = 3.0
 SETTLE_SECONDS = 0.02
 """Between two looks at the process table while processes end."""
 
+ENVIRON_BYTES = 64 * 1024
+"""Read at once: more than most environments have."""
+
 CLEAR_LOOKS = 2
 """Looks without a find before all are gone: a process is not seen while it is just being executed or forked."""
 
@@ -160,10 +163,18 @@ def _pids_with(variable: bytes) -> Iterator[int]:
 def _read(path: str) -> bytes:
     """What a file holds; nothing when it is gone or not ours to read."""
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - as above
-            return file.read()
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # a file object doubles the cost, too
     except OSError:
         return b""
+    parts = []
+    try:
+        while part := os.read(fd, ENVIRON_BYTES):
+            parts.append(part)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
+    return b"".join(parts)
 
 
 def _has_marker(process: psutil.Process, marker: str, variable: str) -> bool:
