@@ -146,7 +146,7 @@ import json, os, subprocess, psutil
 from agentcell_protocol import cell
 became = cell.become_subreaper()
 subprocess.run(["sh", "-c", "(env -i setsid sleep 300 >/dev/null & )"], check=True)
-number = cell.end(cell.descendants)
+number = cell.end_descendants()
 left = [process.status() for process in psutil.Process().children()]
 print("ready", flush=True)
 print(json.dumps({"became": became, "number": number, "left": left}))
@@ -211,6 +211,25 @@ def test_what_cannot_be_ended_is_given_up(cells: Cells, monkeypatch: pytest.Monk
     assert cell.end(lambda: unending, term_seconds=0.1, awaited={child.pid}) == 1
     assert time.monotonic() - started < 5
     assert child.wait(timeout=WAIT_SECONDS) == 7
+
+
+CHILDLESS = """
+from agentcell_protocol import cell
+cell.descendants = None
+print("ready", flush=True)
+print(cell.has_children(), cell.end_descendants())
+"""
+
+
+def test_who_has_no_child_need_not_look_for_descendants(cells: Cells) -> None:
+    child = cells.start(sys.executable, "-c", CHILDLESS)
+    assert child.communicate(timeout=WAIT_SECONDS)[0] == b"False 0\n"
+
+
+def test_a_child_that_is_not_reaped_is_still_a_child(cells: Cells) -> None:
+    child = cells.shell("echo ready")
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert cell.has_children()
 
 
 def test_a_pid_that_was_given_to_somebody_else_is_not_signalled(cells: Cells) -> None:

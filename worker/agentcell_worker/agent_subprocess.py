@@ -118,7 +118,7 @@ def _outcome(arguments: Arguments) -> Outcome:
         return _cancelled(cancellation)
     finally:
         cancellation.settle()
-        cell.end(cell.descendants)
+        cell.end_descendants()
 
 
 async def _run(arguments: Arguments, cancellation: Cancellation) -> Outcome:

@@ -82,8 +82,7 @@ class Cells:
 
     def end_rest(self) -> None:
         """Kill whatever still lives below this process. Blocks: moments if there is nothing."""
-        if _has_children():
-            cell.end(cell.descendants, term_seconds=0.0)
+        cell.end_descendants(term_seconds=0.0)
 
     def close(self) -> None:
         """Close all report sockets; the cells are somebody else's now, or gone."""
@@ -146,7 +145,7 @@ class Cells:
     def _left_by(self, dead: Cell) -> list[psutil.Process]:
         """What lives of a dead cell: a child of ours that is no cell is what one left, and all below it as well."""
         self._stirs = False
-        if not _has_children():
+        if not cell.has_children():
             return []
         below = psutil.Process().children(recursive=True)  # one look for all, parents before their children
         owners: dict[int, Cell | None] = dict.fromkeys(self._living)
@@ -182,14 +181,6 @@ def _zombie() -> int | None:
         if (dead := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
             return dead.si_pid
     return None
-
-
-def _has_children() -> bool:
-    try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return False
-    return True
 
 
 def _word(report: socket.socket) -> bytes | None:

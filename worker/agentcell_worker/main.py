@@ -146,7 +146,7 @@ class _Life:
     def _swept(self, result: SessionResult) -> SessionResult:
         """End what the session left running, and say how much that was."""
         began = time.monotonic()
-        swept = cell.end(cell.descendants)
+        swept = cell.end_descendants()
         sweeping = time.monotonic() - began
         return result.model_copy(
             update={
