@@ -34,10 +34,17 @@ async def end_worker(child: Child, exited: anyio.Event, forced: anyio.Event) -> 
     return below
 
 
-async def sweep(child: Child, marker: str, below: list[psutil.Process], forced: anyio.Event) -> int:
+async def sweep(
+    child: Child,
+    marker: str,
+    below: list[psutil.Process],
+    forced: anyio.Event,
+    *,
+    afterwards: Callable[[], object],
+) -> int:
     """End what an ended child left: whatever its starter knows of, carries the marker or is in `below`; how many.
 
-    At once when `forced`. Bounded; to be shielded.
+    At once when `forced`. Bounded; to be shielded. `afterwards` is done when nothing is left, beside the loop, too.
     """
     if not child.is_swept:
         async with anyio.create_task_group() as tasks:
@@ -50,7 +57,13 @@ async def sweep(child: Child, marker: str, below: list[psutil.Process], forced: 
         return list({*cell.marked(marker), *filter(cell.is_alive, below)})
 
     term_seconds = 0.0 if forced.is_set() else cell.TERM_SECONDS
-    return swept + await in_thread(partial(cell.end, find, term_seconds=term_seconds))
+
+    def finish() -> int:
+        ended = cell.end(find, term_seconds=term_seconds)
+        afterwards()
+        return ended
+
+    return swept + await in_thread(finish)
 
 
 async def _hurry(child: Child, forced: anyio.Event) -> None:

@@ -20,7 +20,7 @@ from agentcell.listener import Listener, OnEvent
 from agentcell.log import Log
 from agentcell.orders import Order
 from agentcell.processes import survivors
-from agentcell.reap import in_thread, sweep
+from agentcell.reap import sweep
 from agentcell.record import Record
 from agentcell.resources import Resources, sharing
 from agentcell.result_file import write_result_file
@@ -198,8 +198,8 @@ class _Cell:
         finally:
             with anyio.CancelScope(shield=True):
                 below = [*supervision.below, *survivors(supervision.gauge.last)]
-                swept = await sweep(child, self.order.marker, below, self.order.stop.forced)
-                await in_thread(self.surroundings.clear)
+                clear = self.surroundings.clear
+                swept = await sweep(child, self.order.marker, below, self.order.stop.forced, afterwards=clear)
         return swept
 
     def _ending(

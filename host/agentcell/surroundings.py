@@ -8,6 +8,7 @@ from typing import Self
 
 from agentcell.config import is_private, prepare_config
 from agentcell.scratch import remove, scratch, sweep_stale
+from agentcell.tidying import Tidying
 from agentcell.transcripts import Keep, OccupiedError, conversation, find, is_session_id, kept_root, prune, restore
 from agentcell_protocol.credentials import CONFIG_DIRECTORY, config_directory
 from agentcell_protocol.request import SessionRequest
@@ -15,6 +16,8 @@ from agentcell_protocol.result import Notice, SessionResult
 
 TEMPORARY = ("TMPDIR", "CLAUDE_CODE_TMPDIR")
 """Where the worker, its tools and the CLI put their temporary files."""
+
+_TIDYING = Tidying()
 
 
 class Surroundings:
@@ -56,11 +59,12 @@ class Surroundings:
         self._lifetime.close()
 
     def clear(self) -> None:
-        """Remove what is not to be kept, also what is old and what hosts that were killed have left. Blocks."""
+        """Remove what is not to be kept; now and then also what is old and what killed hosts have left. Blocks."""
         self._conversation.close()
         remove(self._directory)
-        sweep_stale(self._environment)
-        if self._root == self._kept:
+        if _TIDYING.is_due(self._directory.parent):
+            sweep_stale(self._environment)
+        if self._root == self._kept and _TIDYING.is_due(self._kept):
             prune(self._kept)
 
     def described(self, result: SessionResult) -> SessionResult:

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
+from functools import cache
 from typing import Literal
 from uuid import uuid4
 
@@ -56,8 +57,13 @@ def become_subreaper() -> bool:
     """Have this process inherit its orphaned descendants, so that a walk finds them. Linux only; says whether."""
     if sys.platform != "linux":
         return False
-    libc = ctypes.CDLL(None, use_errno=True)
-    return int(libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) == 0
+    return int(_libc().prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) == 0
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    """Loaded once: a fork of one who has it finds it loaded."""
+    return ctypes.CDLL(None, use_errno=True)
 
 
 def descendants(pid: int | None = None) -> list[psutil.Process]:
