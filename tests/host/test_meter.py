@@ -97,6 +97,45 @@ async def test_a_watcher_that_leaves_takes_no_look_with_it(cells: Cells) -> None
         tasks.cancel_scope.cancel()
 
 
+async def test_of_watchers_that_leave_together_none_takes_the_looks_with_it(cells: Cells) -> None:
+    meter, leaving = Meter(), anyio.CancelScope()
+
+    async def watch_two() -> None:
+        with leaving:
+            async with anyio.create_task_group() as both:
+                for pid in (1, 2):
+                    both.start_soon(meter.watch, gauge(pid), lambda _: None)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch_two)
+        await cells.another_look()
+        tasks.start_soon(meter.watch, gauge(2), lambda _: None)
+        await cells.another_look()
+        leaving.cancel()
+        for _ in range(3):
+            await cells.another_look()
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_look_wakes_nobody_who_has_nothing_to_judge(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged = list[Gauge]()
+    judge = Meter._judge
+
+    async def counted(meter: Meter, gauge: Gauge) -> Exceeded | None:
+        judged.append(gauge)
+        return await judge(meter, gauge)
+
+    monkeypatch.setattr(Meter, "_judge", counted)
+    meter = Meter()
+    async with anyio.create_task_group() as tasks:
+        for pid in (1, 2):
+            tasks.start_soon(meter.watch, gauge(pid, max_memory_mb=100), lambda _: None)
+        while cells.looks < 6:
+            await cells.another_look()
+        tasks.cancel_scope.cancel()
+    assert len(judged) == 2
+
+
 async def test_a_worker_whose_pid_is_not_known_yet_is_waited_for(cells: Cells) -> None:
     known: list[int] = []
     watched = Gauge(lambda: known[0] if known else None, Limits())
