@@ -18,32 +18,46 @@ class Listener:
 
     def __init__(self, on_event: OnEvent | None, detail: Detail) -> None:
         self.failure: BaseException | None = None
+        self.is_open = on_event is not None
         self._on_event = on_event
         self._detail = detail
         self._delivery: anyio.CancelScope | None = None
 
-    async def deliver(self, event: dict[str, Any]) -> None:
-        """Have the callback take the event, if it is one the caller wants."""
+    def tell(self, event: dict[str, Any]) -> Awaitable[None] | None:
+        """Have the callback take the event, if it is one the caller wants; what is left to be awaited of that."""
         if self._on_event is None or not self._is_wanted(event):
-            return
+            return None
         try:
-            taken = self._on_event(event if self._detail == "full" else dict(summarized(event)))
-            if isawaitable(taken):
-                with anyio.CancelScope() as self._delivery:
-                    await taken
+            is_long = self._detail != "full" and event["type"] == "tool_use"
+            taken = self._on_event(dict(summarized(event)) if is_long else event)
+            return self._finish(taken) if taken is not None and isawaitable(taken) else None
         except anyio.get_cancelled_exc_class():
             raise
         except BaseException as failure:  # noqa: BLE001 - foreign code; raised again once the cell is gone
-            self.failure = failure
-            self._on_event = None
+            self._fail(failure)
+            return None
+
+    async def _finish(self, taken: Awaitable[object]) -> None:
+        try:
+            with anyio.CancelScope() as self._delivery:
+                await taken
+        except anyio.get_cancelled_exc_class():
+            raise
+        except BaseException as failure:  # noqa: BLE001 - foreign code; raised again once the cell is gone
+            self._fail(failure)
+
+    def _fail(self, failure: BaseException) -> None:
+        self.failure = failure
+        self.close()
 
     def _is_wanted(self, event: dict[str, Any]) -> bool:
         """Not what only proves to the host that the model works."""
-        is_sign_of_life = event.get("type") == "text_delta" and not event.get("text")
-        return not is_sign_of_life and is_wanted(str(event.get("type")), self._detail)
+        kind = event["type"]
+        is_sign_of_life = kind == "text_delta" and not event.get("text")
+        return not is_sign_of_life and is_wanted(kind, self._detail)
 
     def close(self) -> None:
         """Deliver nothing more; a callback that still waits is cancelled."""
-        self._on_event = None
+        self._on_event, self.is_open = None, False
         if self._delivery is not None:
             self._delivery.cancel()

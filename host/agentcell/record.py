@@ -1,11 +1,13 @@
 """What has been heard from one cell so far: enough to tell the truth about it whenever it ends."""
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from pydantic import ValidationError
 
-from agentcell_protocol.codec import decode
+from agentcell_protocol.codec import decode, decode_all
 from agentcell_protocol.errors import Category, WireError
 from agentcell_protocol.framing import Overlong
 from agentcell_protocol.result import Notice, SessionResult, Usage
@@ -16,6 +18,15 @@ WARNINGS_KEPT = 100
 
 SHOWN = 80
 """Characters of a line that is quoted in a warning."""
+
+AT_ONCE = 64
+"""Lines that are decoded together: enough to be quick, few enough to stay in the processor's caches."""
+
+TELLING = frozenset({"session_started", "text", "text_delta", "tool_use", "usage", "warning", "outcome"})
+"""Types of events that something is learned from."""
+
+COUNTS = tuple(Usage.model_fields)
+_counts = itemgetter(*COUNTS)
 
 
 @dataclass(slots=True)
@@ -33,7 +44,7 @@ class Record:
     text: Text = field(default_factory=Text)
     session_id: str | None = None
     model: str | None = None
-    usage: Usage = field(default_factory=Usage)
+    counts: tuple[int, ...] = ()
     tool_calls: int = 0
     last_event: str | None = None
     warnings: list[Notice] = field(default_factory=list)
@@ -48,6 +59,35 @@ class Record:
         if self.problems > problems and isinstance(line, bytes):
             self.problems, self.first_problem, self.has_broken_off = problems, first_problem, True
         return event
+
+    def hear_all(self, lines: Sequence[bytes | Overlong]) -> Iterator[dict[str, Any]]:
+        """Take lines as the events in them are asked for; only the first may be longer than what is read at once."""
+        for part in (lines[:1], *(lines[start : start + AT_ONCE] for start in range(1, len(lines), AT_ONCE))):
+            messages = decode_all(part)
+            if messages is None or self.result is not None:
+                yield from filter(None, map(self.hear, part))
+            else:
+                yield from self._hear_plain(part, messages)
+
+    def _hear_plain(self, lines: Sequence[bytes | Overlong], messages: list[Any]) -> Iterator[dict[str, Any]]:
+        known = PLAIN
+        for line, message in zip(lines, messages, strict=True):
+            try:
+                kind = message["type"]
+                if (learn := known[kind]) is not None:
+                    learn(self, message)
+            except (KeyError, TypeError):  # not plain, or odd
+                if (heard := self.hear(line)) is not None:
+                    yield heard
+                known = PLAIN if self.result is None else {}
+            else:
+                self.last_event = kind
+                yield message
+
+    @property
+    def usage(self) -> Usage:
+        """The running totals."""
+        return Usage(**dict(zip(COUNTS, self.counts, strict=False)))
 
     @property
     def has_started(self) -> bool:
@@ -66,13 +106,16 @@ class Record:
         except WireError as problem:
             self._note(str(problem))
             return None
+        kind = message["type"]
         if self.result is not None:
             self._note(f"{_kind(message)} came after the result")
             return None
-        if message["type"] == "result":
+        if kind == "result":
             self._take_result(message)
             return None
-        self._take_event(message)
+        self.last_event = kind
+        if kind in TELLING:
+            self._take_event(message)
         return message
 
     def _take_result(self, message: dict[str, Any]) -> None:
@@ -92,7 +135,6 @@ class Record:
         return result.session_name in {self.session_name, *known} and result.id in {self.identity, None}
 
     def _take_event(self, event: dict[str, Any]) -> None:
-        self.last_event = event["type"]
         try:
             self._learn(event)
         except (ValidationError, KeyError, TypeError) as invalid:
@@ -109,7 +151,7 @@ class Record:
             case "tool_use":
                 self.tool_calls += 1
             case "usage":
-                self.usage = Usage.model_validate(event)
+                self.counts = _counts(Usage.model_validate(event).model_dump())
             case "warning" if len(self.warnings) < WARNINGS_KEPT:
                 self.warnings.append(Notice.model_validate(event))
             case "outcome":
@@ -130,6 +172,44 @@ def _message(line: bytes | Overlong) -> dict[str, Any]:
     if not isinstance(message.get("type"), str):
         raise WireError(f"a line has no type: {line[:SHOWN].decode(errors='replace')!r}")
     return message
+
+
+def _add_text(record: Record, event: dict[str, Any]) -> None:
+    if type(text := event["text"]) is not str:
+        raise TypeError
+    record.text.add_block(text)
+
+
+def _add_piece(record: Record, event: dict[str, Any]) -> None:
+    if type(text := event["text"]) is not str:
+        raise TypeError
+    if text:
+        record.text.add_piece(text)
+
+
+def _count_call(record: Record, _event: dict[str, Any]) -> None:
+    record.tool_calls += 1
+
+
+def _take_counts(record: Record, event: dict[str, Any]) -> None:
+    read, written, kept, reread = counts = _counts(event)
+    if not (type(read) is type(written) is type(kept) is type(reread) is int):
+        raise TypeError
+    record.counts = counts
+
+
+PLAIN: dict[str, Callable[[Record, dict[str, Any]], None] | None] = {
+    "hello": None,
+    "text": _add_text,
+    "text_delta": _add_piece,
+    "tool_use": _count_call,
+    "tool_result": None,
+    "usage": _take_counts,
+    "check": None,
+    "rate_limit": None,
+    "permission_denied": None,
+}
+"""Types of events of which there may be very many, and what is learned from one; it raises where one is odd."""
 
 
 def _kind(message: dict[str, Any]) -> str:

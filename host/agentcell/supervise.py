@@ -1,6 +1,7 @@
 """One child: what it says is heard, what it takes is timed, and its end is seen or made."""
 
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from math import inf
 from signal import SIGKILL
@@ -35,6 +36,9 @@ LAST_EVENTS_SECONDS = 5.0
 
 LAST_LINES_SECONDS = 1.0
 """For what is still in the pipe, once nobody else is waited for."""
+
+MILESTONES = frozenset({"session_started", "outcome"})
+"""Types of events after which the clocks of a cell are others."""
 
 
 class Supervision:
@@ -110,20 +114,29 @@ class Supervision:
         framer = LineFramer()
         while chunk := await self._child.stdout.read():
             self._count_output(chunk)
-            for line in framer.push(chunk):
-                await self._tell(self.record.hear(line))
-        for line in framer.finish():
-            await self._tell(self.record.hear_rest(line))
+            await self._take(self.record.hear_all(framer.push(chunk)))
+        await self._take(filter(None, map(self.record.hear_rest, framer.finish())))
         self._drained.set()
 
-    async def _tell(self, event: dict[str, Any] | None) -> None:
+    async def _take(self, events: Iterable[dict[str, Any]]) -> None:
+        """Hear one event after the other, each only once the listener has taken the one before."""
+        if self._listener.is_open or self._limits.idle_seconds is not None:
+            await self._pass_on(events)
+        else:
+            deque(events, maxlen=0)
         self._note_progress()
-        if event is not None:
-            self._silence.suspend()
-            await self._listener.deliver(event)
-            self._silence.hear(event, anyio.current_time())
-            if self._listener.failure is not None:
+
+    async def _pass_on(self, events: Iterable[dict[str, Any]]) -> None:
+        listener, silence = self._listener, self._silence
+        for event in events:
+            if event["type"] in MILESTONES:
+                self._note_progress()
+            silence.hear(event)
+            if (rest := listener.tell(event)) is not None:
+                await rest
+            if listener.failure is not None:
                 self._over.set()
+        silence.resume(anyio.current_time())
 
     def _note_progress(self) -> None:
         if self.record.has_started:

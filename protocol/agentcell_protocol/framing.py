@@ -30,12 +30,20 @@ class LineFramer:
 
     def push(self, chunk: bytes) -> list[bytes | Overlong]:
         """The lines that `chunk` completes, in order, without their line ends."""
-        first, *rest = chunk.split(b"\n")
+        fragments = chunk.split(b"\n")
         lines: list[bytes | Overlong] = []
-        self._append(first, lines)
-        for fragment in rest:
-            self._end_line(lines)
-            self._append(fragment, lines)
+        self._append(fragments[0], lines)
+        if len(fragments) == 1:
+            return lines
+        self._end_line(lines)
+        whole = fragments[1:-1]
+        if b"\r" in chunk or len(chunk) > self._limit:
+            for fragment in whole:
+                self._append(fragment, lines)
+                self._end_line(lines)
+        else:  # most chunks: nothing but LF can be at a line's end, and no line be too long
+            lines += [line for line in whole if line and not line.isspace()]
+        self._append(fragments[-1], lines)
         return lines
 
     def finish(self) -> list[bytes | Overlong]:

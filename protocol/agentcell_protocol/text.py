@@ -23,20 +23,26 @@ class Text:
 
     def add_block(self, text: str) -> None:
         """Take a whole block; the pieces that streamed before are part of it."""
-        self.size += len(text) - sum(map(len, self.pieces))
-        self.pieces.clear()
+        if self.pieces:
+            self.size -= sum(map(len, self.pieces))
+            self.pieces.clear()
         if text:
             self.blocks.append(text)
-        while self.size > TEXT_KEPT and len(self.blocks) > 1:
-            self.size -= len(self.blocks.popleft())
+            self.size += len(text)
+            if self.size > TEXT_KEPT:
+                self._forget()
 
     def add_piece(self, text: str) -> None:
         """Take a piece of the block that streams."""
-        if not text:
-            return
-        self.size += len(text)
-        self.pieces.append(text)
-        while self.size > TEXT_KEPT and len(self.pieces) > 1:
+        if text:
+            self.pieces.append(text)
+            self.size += len(text)
+            if self.size > TEXT_KEPT:
+                self._forget()
+
+    def _forget(self) -> None:
+        """The oldest, until no more than is kept is left, or one that is longer."""
+        while self.size > TEXT_KEPT and len(self.blocks) + len(self.pieces) > 1:
             self.size -= len((self.blocks or self.pieces).popleft())
 
     def __str__(self) -> str:

@@ -41,12 +41,22 @@ def test_silence_lasts_from_the_last_event_unless_something_is_expected(
 ) -> None:
     silence = Silence(10)
     for now, event in enumerate(events, start=1):
-        silence.hear(event, now)
+        silence.hear(event)
+        silence.resume(now)
     assert silence.ends_at == ends_at
 
 
 def test_while_a_listener_takes_its_time_there_is_no_silence() -> None:
     silence = Silence(10)
-    silence.hear(STARTED, 1)
-    silence.suspend()
+    silence.hear(STARTED)
+    silence.resume(1)
+    silence.hear(TEXT)
     assert silence.ends_at == inf
+
+
+def test_what_is_no_event_does_not_end_a_silence() -> None:
+    silence = Silence(10)
+    silence.hear(STARTED)
+    for now in (1, 2):
+        silence.resume(now)
+    assert silence.ends_at == 11

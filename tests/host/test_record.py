@@ -12,6 +12,24 @@ from agentcell_protocol.result import SessionResult, failed
 
 RESULT = SessionResult(status="complete", response="done", session_name="a", id="1")
 
+ODD_LINES: list[bytes | Overlong] = [
+    b'{"type":"tool_use","id":"t","name":"Bash","input":{}}',
+    b'{"type":"usage","input_tokens":1,"output_tokens":2,"cache_creation_input_tokens":3,"cache_read_input_tokens":4}',
+    b'{"type":"usage","input_tokens":5}',
+    b'{"type":"usage","input_tokens":true}',
+    b'{"type":"text","text":1}',
+    b'{"type":"text_delta"}',
+    b'{"type":"news"}',
+    b'{"type":["text"]}',
+    b'{"type":"warning","code":"c","message":"m"}',
+    b'{"type":"session_started","session_id":"s"}',
+    b'\xef\xbb\xbf{"type":"check"}',
+    b'{"type":"text","text":"\xff"}',
+    b"[1]",
+    b"stray",
+    Overlong(10),
+]
+
 
 def record() -> Record:
     return Record("a", "1")
@@ -91,6 +109,24 @@ def test_text_is_joined_from_blocks_and_the_pieces_of_the_last() -> None:
 def test_of_endless_warnings_the_first_are_kept() -> None:
     warning = {"type": "warning", "code": "c", "message": "m"}
     assert len(heard(*[warning] * (WARNINGS_KEPT + 50)).warnings) == WARNINGS_KEPT
+
+
+@pytest.mark.parametrize("spare", [0, 200])
+def test_many_lines_at_once_are_heard_as_one_by_one(spare: int) -> None:
+    plain = [encode({"type": "text", "text": str(number)}) for number in range(spare)]
+    lines = [*plain, *ODD_LINES, *plain, encode(RESULT.to_message(hosted=False)), *plain, *ODD_LINES]
+    one_by_one, at_once = record(), record()
+    events = [event for line in lines if (event := one_by_one.hear(line)) is not None]
+    assert list(at_once.hear_all(lines)) == events
+    assert at_once == one_by_one
+
+
+def test_lines_that_only_their_neighbours_make_whole_are_no_messages() -> None:
+    text = '{"type":"text","text":"a"}'
+    lines = [f'{{"type":"text","text":"b","more":[{text}', f"{text}]}}", f"{text},{text}", text]
+    new = record()
+    assert list(new.hear_all([b"", *map(str.encode, lines)])) == [{"type": "text", "text": "a"}]
+    assert new.problems == 4
 
 
 def test_half_a_message_at_the_end_is_no_problem_but_is_known() -> None:
