@@ -37,7 +37,7 @@ class Peer:
 
 
 PEERS = (
-    Peer("pebble", "pebble, max_tasks=1", 1.0),
+    Peer("pebble", "pebble, forkserver, max_tasks=1", 1.0),
     Peer("executor", "ProcessPoolExecutor, forkserver, max_tasks_per_child=1", 1.0),
     Peer("multiprocessing", "multiprocessing.Pool, maxtasksperchild=1", 0.3),
     Peer("loky", "loky, which reuses processes", tasks=TASKS),
