@@ -6,10 +6,11 @@ the end of one process, or not even that. Those that reuse their processes are s
 """
 
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 from tests.meta.source import ROOT
@@ -37,7 +38,8 @@ class Peer:
 
 
 PEERS = (
-    Peer("pebble", "pebble, forkserver, max_tasks=1", 1.0),
+    Peer("pebble", "pebble, max_tasks=1", 1.0),
+    Peer("pebble_forkserver", "pebble, forkserver, max_tasks=1"),
     Peer("executor", "ProcessPoolExecutor, forkserver, max_tasks_per_child=1", 1.0),
     Peer("multiprocessing", "multiprocessing.Pool, maxtasksperchild=1", 0.3),
     Peer("loky", "loky, which reuses processes", tasks=TASKS),
@@ -61,20 +63,44 @@ def _figure(cells: Measured, peer: Peer) -> Figure:
 
 @contextmanager
 def pool(name: str, tasks: int) -> Iterator[Measured]:
-    """A pool in a process of its own; what is measured is its rate, over so many tasks."""
+    """A pool in a process of its own; what is measured is its rate, over so many tasks.
+
+    One that gets stuck is begun anew, and the round with it.
+    """
+    with ExitStack() as lifetime:
+        ask = lifetime.enter_context(_process(name))
+
+        def rate() -> float:
+            nonlocal ask
+            while not (seconds := ask(tasks)):
+                lifetime.pop_all().close()
+                ask = lifetime.enter_context(_process(name))
+                ask(tasks)
+            return tasks / float(seconds)
+
+        yield rate
+
+
+@contextmanager
+def _process(name: str) -> Iterator[Callable[[int], str]]:
+    """To be asked for rounds, it says what each took, or nothing when it was stuck. All of it is gone afterwards."""
     command = [sys.executable, "-m", pools.__name__, name]
     env = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+    pipe = subprocess.PIPE
     with subprocess.Popen(
-        command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command, cwd=ROOT, env=env, stdin=pipe, stdout=pipe, text=True, start_new_session=True
     ) as process:
         asks, answers = process.stdin, process.stdout
         assert asks is not None
         assert answers is not None
 
-        def rate() -> float:
+        def ask(tasks: int) -> str:
             asks.write(f"{tasks}\n")
             asks.flush()
-            return tasks / float(answers.readline())
+            return answers.readline()
 
-        yield rate
+        yield ask
         asks.close()
+        process.wait()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # what was stuck outlives its pool
