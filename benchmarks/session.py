@@ -4,6 +4,9 @@ Both run the real CLI with the same tools, model, permission mode and prompt, ea
 is made and removed within the time that is measured, in one process and one event loop, in turns. Ours besides that
 has a process of its own, forked from one with the SDK loaded, whose end it waits for, and keeps the conversation.
 What differs for the CLI: ours is given the session's id, and the prompt is marked as verbatim.
+
+It needs a machine that has nothing else to do: the cells are in a session of their own, which Linux schedules as a
+group (sched(7), autogroup), so that where others compete for the cores ours gets more of them than the peer.
 """
 
 import json
