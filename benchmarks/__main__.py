@@ -6,7 +6,19 @@ from pathlib import Path
 
 from benchmarks import report
 
-TOPICS = ("framing", "events", "help", "resume", "rows", "memory", "idle", "cells", "session", "batches", "batch_memory")
+TOPICS = (
+    "framing",
+    "events",
+    "help",
+    "resume",
+    "rows",
+    "memory",
+    "idle",
+    "cells",
+    "session",
+    "batches",
+    "batch_memory",
+)
 
 
 def main(arguments: list[str]) -> int:
