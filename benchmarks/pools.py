@@ -7,7 +7,7 @@ loaded but what it needs: what a process holds makes its forks slower. Two tasks
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from functools import partial
 from tempfile import TemporaryDirectory
@@ -24,7 +24,7 @@ STUCK = 3
 
 def serve(work: Callable[[int], object]) -> None:
     """Do a round for each line, until there is none."""
-    for line in sys.stdin:
+    for line in _lines():
         print(_seconds(partial(work, int(line))), flush=True)
 
 
@@ -39,7 +39,7 @@ def agentcell() -> None:
         request = {"session_name": "a", "agent_type": "coder", "project_dir": home, "starting_message": "hi"}
         env = {"HOME": home, "TMPDIR": home, "XDG_STATE_HOME": home}
         async with Host(AT_ONCE) as host:
-            for line in sys.stdin:
+            for line in _lines():
                 began = time.perf_counter()
                 async for result in host.run_many([request] * int(line), env=env):
                     assert (result.error, result.swept_processes, result.start) == (None, 0, "fork"), result
@@ -50,12 +50,12 @@ def agentcell() -> None:
 
 
 def pebble() -> None:
-    """A pool that replaces a process after each task, and forks while it has threads: now and then one gets stuck."""
+    """A pool that replaces a process after each task, and forks the program itself."""
     _pebble("fork")
 
 
 def pebble_forkserver() -> None:
-    """The same with processes from a server, which do not get stuck."""
+    """The same with processes from a server."""
     _pebble("forkserver")
 
 
@@ -99,7 +99,7 @@ def to_process() -> None:
 
     async def rounds() -> None:
         limiter = anyio.CapacityLimiter(AT_ONCE)
-        for line in sys.stdin:
+        for line in _lines():
             began = time.perf_counter()
             async with anyio.create_task_group() as tasks:
                 for _ in range(int(line)):
@@ -107,6 +107,12 @@ def to_process() -> None:
             print(time.perf_counter() - began, flush=True)
 
     anyio.run(rounds)
+
+
+def _lines() -> Iterator[bytes]:
+    """Asked one at a time, and not through sys.stdin: a fork made meanwhile would wait for its lock for ever."""
+    while line := os.read(0, 64):
+        yield line
 
 
 def _seconds(work: Callable[[], object]) -> float:
