@@ -42,7 +42,7 @@ wheel: $(READY)
 	$(BIN)/python tests/meta/check_wheel.py
 
 bench: $(READY)
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks dist/figures.json docs/performance.md
 
 schema: $(READY)
 	$(BIN)/python -m agentcell_protocol.schema

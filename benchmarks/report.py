@@ -34,6 +34,7 @@ def show(figures: Sequence[Figure]) -> None:
 def write_json(file: Path, figures: Sequence[Figure]) -> None:
     """Write them with all that they depend on."""
     content = {"at": time.time(), "machine": machine(), "versions": versions(), "figures": [*map(asdict, figures)]}
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(content, indent=2) + "\n")
 
 
