@@ -9,8 +9,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from tests.meta.source import ROOT
@@ -63,27 +63,7 @@ def _figure(cells: Measured, peer: Peer) -> Figure:
 
 @contextmanager
 def pool(name: str, tasks: int) -> Iterator[Measured]:
-    """A pool in a process of its own; what is measured is its rate, over so many tasks.
-
-    One that gets stuck is begun anew, and the round with it.
-    """
-    with ExitStack() as lifetime:
-        ask = lifetime.enter_context(_process(name))
-
-        def rate() -> float:
-            nonlocal ask
-            while not (seconds := ask(tasks)):
-                lifetime.pop_all().close()
-                ask = lifetime.enter_context(_process(name))
-                ask(tasks)
-            return tasks / float(seconds)
-
-        yield rate
-
-
-@contextmanager
-def _process(name: str) -> Iterator[Callable[[int], str]]:
-    """To be asked for rounds, it says what each took, or nothing when it was stuck. All of it is gone afterwards."""
+    """A pool in a process of its own; what is measured is its rate, over so many tasks. It is gone afterwards."""
     command = [sys.executable, "-m", pools.__name__, name]
     env = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
     pipe = subprocess.PIPE
@@ -94,13 +74,15 @@ def _process(name: str) -> Iterator[Callable[[int], str]]:
         assert asks is not None
         assert answers is not None
 
-        def ask(tasks: int) -> str:
+        def rate() -> float:
             asks.write(f"{tasks}\n")
             asks.flush()
-            return answers.readline()
+            return tasks / float(answers.readline())
 
-        yield ask
-        asks.close()
-        process.wait()
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # what was stuck outlives its pool
+        try:
+            yield rate
+        finally:
+            asks.close()
+            process.wait()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # what was stuck outlives its pool
