@@ -29,14 +29,14 @@ class _Watched:
 class Meter:
     """Looks at the processes of the cells that are watched, as often as the one that needs it most.
 
-    There is no task of its own: one of the watchers looks for all of them, and wakes those for whom it matters. For one
-    event loop.
+    There is no task of its own: the first of the watchers that wait looks for all of them, and wakes those for whom it
+    matters. For one event loop.
     """
 
     def __init__(self) -> None:
         self._table = Table()
         self._watched: list[_Watched] = []
-        self._looker: _Watched | None = None
+        self._waiting: list[_Watched] = []
         self._due = -inf
 
     async def watch(self, gauge: Gauge, report: Callable[[Exceeded], object]) -> None:
@@ -63,18 +63,17 @@ class Meter:
     async def _news(self, mine: _Watched) -> None:
         """Wait for a look that finds something to be judged; take the looks that are due if nobody else does."""
         mine.has_news = False
+        self._waiting.append(mine)
         try:
             while not mine.has_news:
                 mine.woken = anyio.Event()
-                self._looker = self._looker or mine
-                if self._looker is mine:
+                if self._waiting[0] is mine:
                     await self._look_when_due(mine)
                 else:
                     await mine.woken.wait()
         finally:
-            if self._looker is mine or self._looker is None:  # none: this one was woken to be it
-                self._looker = None
-                self._wake_any_but(mine)
+            self._waiting.remove(mine)
+            self._wake_first()
 
     async def _look_when_due(self, mine: _Watched) -> None:
         if (left := self._due - anyio.current_time()) <= 0:
@@ -97,11 +96,8 @@ class Meter:
                 watched.has_news = True
                 watched.woken.set()
         self._due = now + max(patience, REST * (time.perf_counter() - began))
-        if self._looker is not None:
-            self._looker.woken.set()  # the next look may be due earlier than it thinks
+        self._wake_first()  # the next look may be due earlier than it thinks
 
-    def _wake_any_but(self, mine: _Watched) -> None:
-        for watched in self._watched:
-            if watched is not mine:
-                watched.woken.set()
-                return
+    def _wake_first(self) -> None:
+        if self._waiting:
+            self._waiting[0].woken.set()

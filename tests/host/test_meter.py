@@ -1,5 +1,6 @@
 """One look serves all cells, and whoever leaves takes no look with him."""
 
+import threading
 from typing import Any
 
 import anyio
@@ -19,7 +20,7 @@ class Cells:
     """Workers without children that can be made to grow; counts the looks at them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.memory_mb = {1: 10.0, 2: 10.0}
+        self.memory_mb = {1: 10.0, 2: 10.0, 3: 10.0}
         self.looks = 0
         self.looked = anyio.Event()
         self.killed: list[int] = []
@@ -112,6 +113,36 @@ async def test_of_watchers_that_leave_together_none_takes_the_looks_with_it(cell
         tasks.start_soon(meter.watch, gauge(2), lambda _: None)
         await cells.another_look()
         leaving.cancel()
+        for _ in range(3):
+            await cells.another_look()
+        tasks.cancel_scope.cancel()
+
+
+async def test_while_cells_are_weighed_the_others_are_looked_at(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+    meter, weighed = Meter(), threading.Event()
+    monkeypatch.setattr(meters, "weigh", lambda _: float(weighed.wait(60)))
+    async with anyio.create_task_group() as tasks:
+        try:
+            for pid in (1, 2, 3):
+                tasks.start_soon(meter.watch, gauge(pid, max_memory_mb=100), lambda _: None)
+            while cells.looks < 4:
+                await cells.another_look()
+            cells.memory_mb |= {1: 120.0, 2: 120.0}
+            for _ in range(3):
+                await cells.another_look()
+        finally:
+            weighed.set()
+            tasks.cancel_scope.cancel()
+
+
+async def test_a_cell_that_needs_it_sooner_is_not_kept_waiting(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meters, "SLOWEST_SECONDS", 3600.0)
+    monkeypatch.setattr(Gauge, "patience", lambda patient: 3600.0 if patient.pid == 1 else 0.0)
+    meter = Meter()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(meter.watch, gauge(1), lambda _: None)
+        await anyio.wait_all_tasks_blocked()
+        tasks.start_soon(meter.watch, gauge(2), lambda _: None)
         for _ in range(3):
             await cells.another_look()
         tasks.cancel_scope.cancel()
