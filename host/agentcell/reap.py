@@ -46,12 +46,11 @@ async def sweep(
 
     At once when `forced`. Bounded; to be shielded. `afterwards` is done when nothing is left, beside the loop, too.
     """
-    if not child.is_swept:
-        async with anyio.create_task_group() as tasks:
+    async with anyio.create_task_group() as tasks:
+        if not child.is_swept:
             tasks.start_soon(_hurry, child, forced)
-            await child.swept()
-            tasks.cancel_scope.cancel()
-    swept = await child.swept()
+        swept = await child.swept()
+        tasks.cancel_scope.cancel()
 
     def find() -> list[psutil.Process]:
         return list({*cell.marked(marker), *filter(cell.is_alive, below)})
