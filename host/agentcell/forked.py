@@ -53,6 +53,7 @@ class ForkedChild(Child):
         self._status: Status | None = None
         self._pending: list[signal.Signals] = []
         self._swept = 0
+        self._is_clear = False
         self._has_ended = False
 
     @property
@@ -95,6 +96,11 @@ class ForkedChild(Child):
     def is_swept(self) -> bool:
         """Whether nothing more is to be heard of it."""
         return self._has_ended or self.status == UNSEEN
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the server has seen for certain that nothing of it is left below the server."""
+        return self._is_clear
 
     async def swept(self) -> int:
         """Wait until the server has ended what the cell left, or is lost; how many processes that were."""
@@ -150,8 +156,8 @@ class ForkedChild(Child):
                 self.failure = OSError(number, message)
             case {"status": int(status), "max_rss_kb": int(memory), "cpu_seconds": float(seconds)}:
                 self._status, self.spent = status, Spent(memory, seconds)
-            case {"swept": int(count)}:
-                self._swept = count
+            case {"swept": int(count), "is_clear": bool(is_clear)}:
+                self._swept, self._is_clear = count, is_clear
 
     def _end(self) -> None:
         self._has_ended = True

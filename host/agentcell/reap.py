@@ -56,9 +56,10 @@ async def sweep(
         return list({*cell.marked(marker), *filter(cell.is_alive, below)})
 
     term_seconds = 0.0 if forced.is_set() else cell.TERM_SECONDS
+    clear_looks = 1 if child.is_clear else cell.CLEAR_LOOKS
 
     def finish() -> int:
-        ended = cell.end(find, term_seconds=term_seconds)
+        ended = cell.end(find, term_seconds=term_seconds, clear_looks=clear_looks)
         afterwards()
         return ended
 

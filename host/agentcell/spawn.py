@@ -77,6 +77,11 @@ class Child(ABC):
         """Wait until whoever started it has ended what it left, if that is somebody; how many processes that were."""
         return 0
 
+    @property
+    def is_clear(self) -> bool:
+        """Whether nothing that descends from it can be left, by the word of the kernel."""
+        return False
+
     def hurry(self) -> None:  # noqa: B027 - nothing is a fine way to do it
         """Have whoever started it kill it and what it left, if that is somebody."""
 

@@ -88,6 +88,17 @@ def has_children() -> bool:
     return True
 
 
+def children() -> set[int] | None:
+    """The pids of this process's children, also of ended ones that are not reaped; None where the kernel lists none.
+
+    It is all of them if this process has one thread: who is listed is not reaped meanwhile, and who loses its parent
+    below this process, a subreaper, is its child in the same moment. Linux only, where a kernel was so configured.
+    """
+    pid = os.getpid()
+    listed = _read(f"/proc/{pid}/task/{pid}/children") if sys.platform == "linux" else None
+    return None if listed is None else set(map(int, listed.split()))
+
+
 def marked(marker: str, variable: str = MARKER) -> list[psutil.Process]:
     """All other living processes of this user whose environment holds the marker."""
     pids = _pids_with(f"{variable}={marker}".encode()) if sys.platform == "linux" else psutil.pids()
@@ -116,15 +127,16 @@ def end(
     *,
     term_seconds: float = TERM_SECONDS,
     awaited: Container[int] = (),
+    clear_looks: int = CLEAR_LOOKS,
 ) -> int:
-    """End every process that `find` finds, until it finds none `CLEAR_LOOKS` times running; how many there were.
+    """End every process that `find` finds, until it finds none `clear_looks` times running; how many there were.
 
     SIGTERM first, SIGKILL after `term_seconds`, at the latest `KILL_SECONDS` after that it returns. Blocks.
     Those that are children of this process by then are reaped, except the pids in `awaited`: somebody else
     waits for them and would be told a false exit code.
     """
     seen: set[psutil.Process] = set()
-    for seconds in ending(find, seen, term_seconds=term_seconds, awaited=awaited):
+    for seconds in ending(find, seen, term_seconds=term_seconds, awaited=awaited, clear_looks=clear_looks):
         time.sleep(seconds)
     return len(seen)
 
@@ -141,6 +153,7 @@ def ending(
     term_seconds: float = TERM_SECONDS,
     awaited: Container[int] = (),
     stirs: Callable[[], bool] = lambda: False,
+    clear_looks: int = CLEAR_LOOKS,
 ) -> Iterator[float]:
     """`end` in steps, between which so many seconds are to pass; what was found is added to `seen`.
 
@@ -149,8 +162,8 @@ def ending(
     """
     kill_at = time.monotonic() + term_seconds
     give_up_at = kill_at + KILL_SECONDS
-    clear_looks = 0
-    while clear_looks < CLEAR_LOOKS and (now := time.monotonic()) < give_up_at:
+    in_vain = 0
+    while in_vain < clear_looks and (now := time.monotonic()) < give_up_at:
         found = list(find())
         for process in found:
             if now >= kill_at:
@@ -158,8 +171,8 @@ def ending(
             elif process not in seen:
                 signal_process(process, signal.SIGTERM)
             seen.add(process)
-        clear_looks = 0 if found or stirs() else clear_looks + 1
-        if clear_looks < CLEAR_LOOKS:
+        in_vain = 0 if found or stirs() else in_vain + 1
+        if in_vain < clear_looks:
             yield SETTLE_SECONDS
     for process in seen:
         if process.pid not in awaited:
@@ -181,22 +194,22 @@ def reap(process: psutil.Process) -> None:
 def _pids_with(variable: bytes) -> Iterator[int]:
     """Candidates, at one read per process; to ask psutil about each costs ten times that."""
     for name in os.listdir("/proc"):  # noqa: PTH208 - a path object for each would double the cost
-        if name.isdigit() and variable in _read(f"/proc/{name}/environ"):
+        if name.isdigit() and variable in (_read(f"/proc/{name}/environ") or b""):
             yield int(name)
 
 
-def _read(path: str) -> bytes:
-    """What a file holds; nothing when it is gone or not ours to read."""
+def _read(path: str) -> bytes | None:
+    """What a file holds; None when it is gone or not ours to read."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # a file object doubles the cost, too
     except OSError:
-        return b""
+        return None
     parts = []
     try:
         while part := os.read(fd, ENVIRON_BYTES):
             parts.append(part)
     except OSError:
-        return b""
+        return None
     finally:
         os.close(fd)
     return b"".join(parts)

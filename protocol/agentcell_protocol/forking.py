@@ -27,9 +27,10 @@ HURRY = b"hurry"
 CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 """So that a descriptor that was sent is not passed on to whatever is executed. Linux only."""
 
-Report = Mapping[str, int | float | str]
+Report = Mapping[str, bool | int | float | str]
 """`pid` (with a pidfd); `failed` (an errno) and `message`; `status` (as `os.waitstatus_to_exitcode` has it),
-`max_rss_kb` and `cpu_seconds`; or `swept` (a number)."""
+`max_rss_kb` and `cpu_seconds`; or `swept` (a number) and `is_clear` (whether the kernel says that nothing below the
+server is left but living cells)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,15 @@ import runpy
 import sys
 from pathlib import Path
 
+from agentcell_protocol import cell
 from agentcell_worker.forkserver import serve
 
 ARGV = "TEST_CELL_ARGV"
 """JSON: `["-c", program]`, or a script and its arguments."""
+
+
+UNLISTED = "--unlisted"
+"""First option: as on a kernel that lists no children."""
 
 
 def main() -> int:
@@ -24,4 +29,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    if UNLISTED in sys.argv:
+        sys.argv.remove(UNLISTED)
+        cell.children = lambda: None
     serve(main)

@@ -51,8 +51,8 @@ def bring_up(server: ForkServer) -> None:
 class ForkedWorkers:
     """Starts misbehaving workers as forks of a server that has nothing of the SDK."""
 
-    def __init__(self) -> None:
-        self.server = ForkServer((sys.executable, "-P", str(forking.__file__)))
+    def __init__(self, *options: str) -> None:
+        self.server = ForkServer((sys.executable, "-P", str(forking.__file__), *options))
 
     def spawner(self, worker: str, *argv: str) -> Spawn:
         return self._runs(str(WORKERS / f"{worker}.py"), *argv)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -317,6 +317,16 @@ async def test_a_stray_that_ignores_sigterm_is_killed_and_starts_are_not_held_up
     assert time.monotonic() - began < 1.5
 
 
+@pytest.mark.parametrize(("options", "is_clear"), [((), True), ((forking.UNLISTED,), False)])
+async def test_strays_are_found_whether_the_kernel_lists_children_or_not(options: tuple[str], is_clear: bool) -> None:
+    workers = ForkedWorkers(*options)
+    with closing(workers.server):
+        async with started(workers, LIVES), started(workers, STRAYS + "sys.stdin.read()") as child:
+            await see_up(child, 4)
+            child.stdin.close()
+            assert (await child.exited(), await child.swept(), child.is_clear) == (0, 4, is_clear)
+
+
 async def test_a_zombie_that_a_dead_cell_left_is_reaped(own_workers: ForkedWorkers) -> None:
     program = "import os, sys\nif os.fork() == 0: os._exit(0)\nos.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)"
     assert (await run(own_workers, program)).swept == 0
@@ -370,6 +380,7 @@ async def test_cells_outlive_a_lost_server_and_the_next_start_brings_a_new_one(o
         await child.stdin.write(b"still here")
         child.stdin.close()
         assert await ended(child) == Ended(UNSEEN, "still here\n", "", 0)
+        assert not child.is_clear
 
 
 async def test_a_cell_of_a_lost_server_can_be_signalled(own_workers: ForkedWorkers) -> None:

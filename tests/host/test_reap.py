@@ -1,55 +1,37 @@
-"""What a cell left is waited for once, and hurried when that is wanted."""
+"""What an ended cell left is looked for once more if the kernel has said that nothing of it is left, else twice."""
 
-from signal import Signals
+from typing import Any
 
 import anyio
 import pytest
 
 from agentcell.reap import sweep
-from agentcell.spawn import Child
-from agentcell_protocol.cell import new_marker
+from agentcell_protocol import cell
 
 pytestmark = pytest.mark.anyio
 
-BOUND_SECONDS = 60
 
-LEFT = 3
+class Gone:
+    """A worker that has ended and was swept."""
 
+    is_swept = True
 
-class Unswept(Child):
-    """A dead child whose starter gives up on what it left, after having been hurried if `is_slow`."""
-
-    start = "fork"
-    pid = None
-    status = 0
-    is_swept = False
-
-    def __init__(self, *, is_slow: bool) -> None:
-        self.waits = 0
-        self._is_slow = is_slow
-        self._hurried = anyio.Event()
-
-    async def exited(self) -> int:
-        return self.status
-
-    def send(self, number: Signals) -> None:
-        raise AssertionError(f"{number.name} to a dead child")
+    def __init__(self, *, is_clear: bool) -> None:
+        self.is_clear = is_clear
 
     async def swept(self) -> int:
-        self.waits += 1
-        if self._is_slow:
-            await self._hurried.wait()
-        return LEFT
-
-    def hurry(self) -> None:
-        self._hurried.set()
+        return 3
 
 
-@pytest.mark.parametrize("is_forced", [False, True])
-async def test_a_starter_that_gives_no_word_is_waited_for_once(is_forced: bool) -> None:
-    child, forced, cleared = Unswept(is_slow=is_forced), anyio.Event(), list[bool]()
-    if is_forced:
-        forced.set()
-    with anyio.fail_after(BOUND_SECONDS):
-        swept = await sweep(child, new_marker(), [], forced, afterwards=lambda: cleared.append(True))
-    assert (swept, child.waits, cleared) == (LEFT, 1, [True])
+@pytest.mark.parametrize(("is_clear", "times"), [(True, 1), (False, 2)])
+async def test_the_marker_is_looked_for(is_clear: bool, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = []
+
+    def find(marker: str) -> list[Any]:
+        looked.append(marker)
+        return []
+
+    monkeypatch.setattr(cell, "marked", find)
+    gone: Any = Gone(is_clear=is_clear)
+    assert await sweep(gone, "its", [], anyio.Event(), afterwards=lambda: looked.append("done")) == 3
+    assert looked == ["its"] * times + ["done"]

@@ -232,6 +232,36 @@ def test_a_child_that_is_not_reaped_is_still_a_child(cells: Cells) -> None:
     assert cell.has_children()
 
 
+LEAVES = "import os\nif os.fork() == 0:\n    os.setsid()\n    print(os.getpid(), flush=True)\n    os.read(0, 1)"
+"""Leaves a process that says its pid and lives until its stdin ends."""
+
+LISTS_CHILDREN = f"""
+import os, subprocess, sys
+from agentcell_protocol import cell
+assert cell.become_subreaper() and cell.children() == set()
+print("ready", flush=True)
+with subprocess.Popen([sys.executable, "-c", {LEAVES!r}], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+    orphan = int(parent.stdout.readline())
+    os.waitid(os.P_PID, parent.pid, os.WEXITED | os.WNOWAIT)
+    both = cell.children() == {{parent.pid, orphan}}
+    parent.wait()
+    print(both, cell.children() == {{orphan}})
+    parent.stdin.close()
+"""
+
+
+def test_all_children_are_listed_the_dead_and_the_orphans_below_among_them(cells: Cells) -> None:
+    child = cells.start(sys.executable, "-c", LISTS_CHILDREN)
+    assert child.communicate(timeout=WAIT_SECONDS)[0] == b"True True\n"
+
+
+@pytest.mark.parametrize("clear_looks", [1, 2])
+def test_as_many_looks_as_are_asked_for_find_nothing(clear_looks: int) -> None:
+    looks = iter([list[psutil.Process](), []])
+    assert cell.end(lambda: next(looks), clear_looks=clear_looks) == 0
+    assert len(list(looks)) == 2 - clear_looks
+
+
 def test_a_pid_that_was_given_to_somebody_else_is_not_signalled(cells: Cells) -> None:
     child = cells.shell(STAY)
     earlier = psutil.Process(child.pid)

@@ -137,7 +137,7 @@ class Cells:
 
     def _close(self, dead: Cell) -> None:
         """Nothing of it is left."""
-        send_report(dead.report, {"swept": len(dead.left)})
+        send_report(dead.report, {"swept": len(dead.left), "is_clear": self._is_clear()})
         self._forget(dead.report)
         dead.report.close()
         self._dead.remove(dead)
@@ -145,7 +145,7 @@ class Cells:
     def _left_by(self, dead: Cell) -> list[psutil.Process]:
         """What lives of a dead cell: a child of ours that is no cell is what one left, and all below it as well."""
         self._stirs = False
-        if not cell.has_children():
+        if self._is_clear():
             return []
         below = psutil.Process().children(recursive=True)  # one look for all, parents before their children
         owners: dict[int, Cell | None] = dict.fromkeys(self._living)
@@ -153,6 +153,11 @@ class Cells:
             if process.pid not in owners:
                 owners[process.pid] = self._owner_below(process, owners)
         return [process for process in below if owners[process.pid] is dead and cell.is_alive(process)]
+
+    def _is_clear(self) -> bool:
+        """Whether this process certainly has no child but the living cells: then nothing below it is a dead one's."""
+        children = cell.children()
+        return children is not None and children <= self._living.keys()
 
     def _owner_below(self, process: psutil.Process, owners: Mapping[int, Cell | None]) -> Cell | None:
         with suppress(psutil.Error):
