@@ -22,9 +22,6 @@ SHOWN = 80
 AT_ONCE = 64
 """Lines that are decoded together: enough to be quick, few enough to stay in the processor's caches."""
 
-TELLING = frozenset({"session_started", "text", "text_delta", "tool_use", "usage", "warning", "outcome"})
-"""Types of events that something is learned from."""
-
 COUNTS = tuple(Usage.model_fields)
 _counts = itemgetter(*COUNTS)
 
@@ -61,25 +58,27 @@ class Record:
         return event
 
     def hear_all(self, lines: Sequence[bytes | Overlong]) -> Iterator[dict[str, Any]]:
-        """Take lines as the events in them are asked for; only the first may be longer than what is read at once."""
-        for part in (lines[:1], *(lines[start : start + AT_ONCE] for start in range(1, len(lines), AT_ONCE))):
+        """Take lines as the events in them are asked for; the first, which may be very long, by itself."""
+        yield from filter(None, map(self.hear, lines[:1]))
+        for start in range(1, len(lines), AT_ONCE):
+            part = lines[start : start + AT_ONCE]
             messages = decode_all(part)
-            if messages is None or self.result is not None:
+            if messages is None:
                 yield from filter(None, map(self.hear, part))
             else:
                 yield from self._hear_plain(part, messages)
 
     def _hear_plain(self, lines: Sequence[bytes | Overlong], messages: list[Any]) -> Iterator[dict[str, Any]]:
-        known = PLAIN
+        known = LESSONS if self.result is None else {}
         for line, message in zip(lines, messages, strict=True):
             try:
                 kind = message["type"]
                 if (learn := known[kind]) is not None:
                     learn(self, message)
-            except (KeyError, TypeError):  # not plain, or odd
+            except ODD:
                 if (heard := self.hear(line)) is not None:
                     yield heard
-                known = PLAIN if self.result is None else {}
+                known = LESSONS if self.result is None else {}
             else:
                 self.last_event = kind
                 yield message
@@ -114,9 +113,8 @@ class Record:
             self._take_result(message)
             return None
         self.last_event = kind
-        if kind in TELLING:
-            self._take_event(message)
-        return message
+        self._take_event(message)
+        return _message(line) if kind == "outcome" else message  # a listener may change what it gets, not what is kept
 
     def _take_result(self, message: dict[str, Any]) -> None:
         try:
@@ -136,26 +134,12 @@ class Record:
 
     def _take_event(self, event: dict[str, Any]) -> None:
         try:
-            self._learn(event)
-        except (ValidationError, KeyError, TypeError) as invalid:
-            self._note(f"{_kind(event)} is not as the protocol has it: {_explain(invalid)}")
-
-    def _learn(self, event: dict[str, Any]) -> None:
-        match event["type"]:
-            case "session_started":
-                self.session_id, self.model = str(event["session_id"]), event.get("model")
-            case "text":
-                self.text.add_block(str(event["text"]))
-            case "text_delta":
-                self.text.add_piece(str(event["text"]))
-            case "tool_use":
-                self.tool_calls += 1
-            case "usage":
-                self.counts = _counts(Usage.model_validate(event).model_dump())
-            case "warning" if len(self.warnings) < WARNINGS_KEPT:
-                self.warnings.append(Notice.model_validate(event))
-            case "outcome":
+            if event["type"] == "outcome":
                 self.outcome = SessionResult.model_validate(event["result"])
+            elif (learn := LESSONS.get(event["type"])) is not None:
+                learn(self, event)
+        except ODD as invalid:
+            self._note(f"{_kind(event)} is not as the protocol has it: {_explain(invalid)}")
 
     def _note(self, problem: str) -> None:
         self.problems += 1
@@ -174,17 +158,18 @@ def _message(line: bytes | Overlong) -> dict[str, Any]:
     return message
 
 
+def _start(record: Record, event: dict[str, Any]) -> None:
+    record.session_id = str(event["session_id"])
+    model = event.get("model")
+    record.model = None if model is None else str(model)
+
+
 def _add_text(record: Record, event: dict[str, Any]) -> None:
-    if type(text := event["text"]) is not str:
-        raise TypeError
-    record.text.add_block(text)
+    record.text.add_block(str(event["text"]))
 
 
 def _add_piece(record: Record, event: dict[str, Any]) -> None:
-    if type(text := event["text"]) is not str:
-        raise TypeError
-    if text:
-        record.text.add_piece(text)
+    record.text.add_piece(str(event["text"]))
 
 
 def _count_call(record: Record, _event: dict[str, Any]) -> None:
@@ -192,24 +177,38 @@ def _count_call(record: Record, _event: dict[str, Any]) -> None:
 
 
 def _take_counts(record: Record, event: dict[str, Any]) -> None:
-    read, written, kept, reread = counts = _counts(event)
-    if not (type(read) is type(written) is type(kept) is type(reread) is int):
-        raise TypeError
-    record.counts = counts
+    try:
+        one, two, three, four = counts = _counts(event)
+        is_plain = type(one) is type(two) is type(three) is type(four) is int
+    except KeyError:
+        is_plain = False
+    record.counts = counts if is_plain else _counts(Usage.model_validate(event).model_dump())
 
 
-PLAIN: dict[str, Callable[[Record, dict[str, Any]], None] | None] = {
+def _keep_warning(record: Record, event: dict[str, Any]) -> None:
+    if len(record.warnings) < WARNINGS_KEPT:
+        record.warnings.append(Notice.model_validate(event))
+
+
+LESSONS: dict[str, Callable[[Record, dict[str, Any]], None] | None] = {
     "hello": None,
+    "session_started": _start,
     "text": _add_text,
     "text_delta": _add_piece,
     "tool_use": _count_call,
     "tool_result": None,
-    "usage": _take_counts,
-    "check": None,
+    "api_retry": None,
     "rate_limit": None,
     "permission_denied": None,
+    "usage": _take_counts,
+    "warning": _keep_warning,
+    "check": None,
+    "session_ended": None,
 }
-"""Types of events of which there may be very many, and what is learned from one; it raises where one is odd."""
+"""What is learned from an event of a type, which raises where it is odd; all types but those that hold a result."""
+
+ODD = (ValidationError, KeyError, TypeError)
+"""What is raised where a message is not as the protocol has it."""
 
 
 def _kind(message: dict[str, Any]) -> str:

@@ -22,7 +22,13 @@ ODD_LINES: list[bytes | Overlong] = [
     b'{"type":"news"}',
     b'{"type":["text"]}',
     b'{"type":"warning","code":"c","message":"m"}',
-    b'{"type":"session_started","session_id":"s"}',
+    b'{"type":"session_started","session_id":"s","model":5}',
+    b'{"type":"session_started"}',
+    b'{"type":"outcome","result":{}}',
+    b'{"type":"outcome","result":{"status":"complete","response":"","session_name":"a"}}',
+    b'{"type":"text","text":"x","text":"y"}',
+    b'{"type":"text","text":NaN}',
+    b'{"type":"text","text":"a"}\x00',
     b'\xef\xbb\xbf{"type":"check"}',
     b'{"type":"text","text":"\xff"}',
     b"[1]",
@@ -114,16 +120,37 @@ def test_of_endless_warnings_the_first_are_kept() -> None:
 @pytest.mark.parametrize("spare", [0, 200])
 def test_many_lines_at_once_are_heard_as_one_by_one(spare: int) -> None:
     plain = [encode({"type": "text", "text": str(number)}) for number in range(spare)]
-    lines = [*plain, *ODD_LINES, *plain, encode(RESULT.to_message(hosted=False)), *plain, *ODD_LINES]
+    lines = [
+        *plain,
+        *ODD_LINES,
+        *plain,
+        b'{"type":"check"}',
+        encode(RESULT.to_message(hosted=False)),
+        *plain,
+        *ODD_LINES,
+    ]
     one_by_one, at_once = record(), record()
     events = [event for line in lines if (event := one_by_one.hear(line)) is not None]
     assert list(at_once.hear_all(lines)) == events
     assert at_once == one_by_one
 
 
+def test_a_model_that_is_no_text_is_none_that_breaks_the_result() -> None:
+    assert heard({"type": "session_started", "session_id": "s", "model": 5}).model == "5"
+
+
+def test_what_is_done_to_an_event_changes_nothing_that_is_kept() -> None:
+    new, outcome = record(), RESULT.model_copy(update={"flow": {"files": [["a"]]}, "structured_output": [1]})
+    line = encode({"type": "outcome", "result": outcome.to_message(hosted=False)})
+    for event in new.hear_all([line, line]):
+        event["result"]["flow"]["files"][0].append("b")
+        event["result"]["structured_output"].clear()
+    assert new.outcome == outcome
+
+
 def test_lines_that_only_their_neighbours_make_whole_are_no_messages() -> None:
     text = '{"type":"text","text":"a"}'
-    lines = [f'{{"type":"text","text":"b","more":[{text}', f"{text}]}}", f"{text},{text}", text]
+    lines = [f'{{"type":"text","text":"b","more":[{text}', f"{text}]}}", f"{text},{text},{text}", text]
     new = record()
     assert list(new.hear_all([b"", *map(str.encode, lines)])) == [{"type": "text", "text": "a"}]
     assert new.problems == 4

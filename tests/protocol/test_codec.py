@@ -7,11 +7,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
 
+import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentcell_protocol.codec import CUT, MAX_DEPTH, decode, encode, encode_noting
+from agentcell_protocol.codec import CUT, MAX_DEPTH, decode, decode_all, encode, encode_noting
 from agentcell_protocol.errors import WireError
 
 
@@ -169,6 +170,41 @@ def test_what_contains_itself_is_cut_where_it_does() -> None:
 def test_what_is_there_twice_is_written_twice() -> None:
     shared = ["\ud800"]
     assert read_strictly(encode({"a": shared, "b": shared})) == {"a": ["\ufffd"], "b": ["\ufffd"]}
+
+
+pieces = st.sampled_from(
+    [
+        b'{"a":1}',
+        b'{"a":2,"a":3}',
+        b'{"a":',
+        b"1}",
+        b"[",
+        b"]",
+        b",",
+        b"1",
+        b'"',
+        b"NaN",
+        b"\xff",
+        b"\0",
+        b"\xef\xbb\xbf",
+        b" ",
+    ]
+)
+
+
+@example([b"[1", b"2]", b"1,2,3"])
+@given(st.lists(st.lists(pieces, max_size=3).map(b"".join), min_size=1, max_size=4))
+def test_lines_are_read_at_once_as_one_by_one_or_not_at_all(lines: list[bytes]) -> None:
+    try:
+        one_by_one = [orjson.loads(line) for line in lines]
+    except orjson.JSONDecodeError:
+        one_by_one = None
+    assert decode_all(lines) == one_by_one
+
+
+def test_what_is_nested_too_deep_to_be_read_at_once_is_read_by_itself() -> None:
+    line = b'{"a":' + b"[" * 1023 + b"1" + b"]" * 1023 + b"}"
+    assert (decode_all([line]), depth_of(decode(line)["a"])) == (None, 1023)
 
 
 def test_of_a_member_that_is_there_twice_the_last_one_counts() -> None:
