@@ -10,6 +10,9 @@ from agentcell_protocol.framing import LineFramer, Overlong
 
 LIMIT = 12
 
+AMPLE = 4096
+"""More than any of these streams has."""
+
 streams = st.lists(
     st.sampled_from([b"\n", b"\r", b"\r\n", b" ", b"{}", b'"a"', b"\xff", "🙂".encode(), "\u2028\x85".encode()])
     | st.binary(max_size=LIMIT + 3)
@@ -33,11 +36,12 @@ def framed(chunks: list[bytes], limit: int = LIMIT) -> list[bytes | Overlong]:
     return lines + framer.finish()
 
 
+@pytest.mark.parametrize("limit", [LIMIT, AMPLE])
 @given(stream=streams, data=st.data())
-def test_any_chunking_gives_the_lines_of_a_split_on_line_feeds(stream: bytes, data: st.DataObject) -> None:
+def test_any_chunking_gives_the_lines_of_a_split_on_line_feeds(limit: int, stream: bytes, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)))))
     chunks = [stream[start:end] for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
-    assert framed(chunks) == expected(stream, LIMIT)
+    assert framed(chunks, limit) == expected(stream, limit)
 
 
 @given(stream=streams)
@@ -52,11 +56,12 @@ def test_a_four_byte_character_comes_whole_from_single_bytes() -> None:
 
 def test_only_a_line_feed_ends_a_line() -> None:
     line = "a\u2028b\u2029c\x85d\x0be\x0cf\rg".encode()
-    assert framed([line + b"\r\n" + line], limit=64) == [line, line]
+    assert framed([(line + b"\r\n") * 3], limit=AMPLE) == [line] * 3
 
 
-def test_blank_lines_are_not_lines() -> None:
-    assert framed([b"\n\r\n  \n\t\r\na\n\n"]) == [b"a"]
+@pytest.mark.parametrize("blank", [b"\n", b"\r\n", b"  \n", b"\t\r\n"])
+def test_blank_lines_are_not_lines(blank: bytes) -> None:
+    assert framed([blank * 2 + b"a\n" + blank], limit=AMPLE) == [b"a"]
 
 
 @pytest.mark.parametrize("size", [65_535, 65_536, 65_537, 1024 * 1024])
