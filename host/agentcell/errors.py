@@ -6,6 +6,7 @@ ValueError
 RuntimeError
 ├── HostClosedError     a `Host` is used outside its `async with`, or was left while there was more to run
 ├── HostOpenError       a `Host` is entered again while it is open
+├── CallbackCancelledError `on_event` raised a cancellation, and nobody had cancelled it
 ├── SourceCancelledError what gives the requests raised a cancellation, and nobody had cancelled it
 ├── RunDirectoryError   a directory cannot be a batch's run directory
 │   └── BusyError       another batch has it
@@ -30,6 +31,13 @@ class HostOpenError(RuntimeError):
 
     def __init__(self) -> None:
         super().__init__("this host is open already: share it, or make another Host()")
+
+
+class CallbackCancelledError(RuntimeError):
+    """`on_event` raised the event loop's cancellation exception: something it waited for was cancelled."""
+
+    def __init__(self) -> None:
+        super().__init__("on_event did not take an event: something that it waited for was cancelled")
 
 
 class SourceCancelledError(RuntimeError):

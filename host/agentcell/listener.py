@@ -6,6 +6,8 @@ from typing import Any
 
 import anyio
 
+from agentcell.cancellation import is_cancelled
+from agentcell.errors import CallbackCancelledError
 from agentcell_protocol.events import Detail, is_wanted
 from agentcell_protocol.summary import summarized
 
@@ -31,8 +33,6 @@ class Listener:
             is_long = self._detail != "full" and event["type"] == "tool_use"
             taken = self._on_event(dict(summarized(event)) if is_long else event)
             return self._finish(taken) if taken is not None and isawaitable(taken) else None
-        except anyio.get_cancelled_exc_class():
-            raise
         except BaseException as failure:  # noqa: BLE001 - foreign code; raised again once the cell is gone
             self._fail(failure)
             return None
@@ -41,12 +41,15 @@ class Listener:
         try:
             with anyio.CancelScope() as self._delivery:
                 await taken
-        except anyio.get_cancelled_exc_class():
-            raise
-        except BaseException as failure:  # noqa: BLE001 - foreign code; raised again once the cell is gone
+        except BaseException as failure:  # noqa: BLE001 - as above
             self._fail(failure)
 
     def _fail(self, failure: BaseException) -> None:
+        if isinstance(failure, anyio.get_cancelled_exc_class()):
+            if is_cancelled():
+                raise failure
+            cancelled, failure = failure, CallbackCancelledError()
+            failure.__cause__ = cancelled
         self.failure = failure
         self.close()
 

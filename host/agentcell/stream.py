@@ -1,6 +1,5 @@
 """Many pieces of work from a source, so many at a time, each answered as soon as it is done."""
 
-import math
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from threading import get_ident
@@ -10,6 +9,7 @@ from typing import Any, Generic, Self, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
+from agentcell.cancellation import is_cancelled
 from agentcell.errors import HostClosedError, SourceCancelledError
 
 CLOSE_SECONDS = 5.0
@@ -81,7 +81,7 @@ class Stream(Generic[Asked, Answer]):
         except Exception as failure:  # noqa: BLE001 - foreign code; raised again to who takes the answers
             self._fail(failure)
         except anyio.get_cancelled_exc_class() as cancelled:
-            if _is_cancelled():
+            if is_cancelled():
                 raise
             self._fail(SourceCancelledError(), cause=cancelled)
         finally:
@@ -201,8 +201,3 @@ class Answers(AsyncIterator[Answer]):
         if not self._stream.is_exhausted:
             raise HostClosedError
         raise StopAsyncIteration
-
-
-def _is_cancelled() -> bool:
-    """Whether a scope around this task is cancelled, so that a cancellation here is not the source's own."""
-    return anyio.current_effective_deadline() == -math.inf

@@ -13,6 +13,7 @@ from tests.faults.harness import Room, spawner
 
 import agentcell
 from agentcell import reap
+from agentcell.errors import CallbackCancelledError
 from agentcell.limits import Limits
 from agentcell.resources import Resources
 from agentcell.run import checked, run_attempt, run_session, run_session_sync
@@ -141,6 +142,25 @@ async def test_what_a_callback_raises_ends_the_cell_and_then_propagates(
     with no_new_descriptors(), pytest.raises(OurError):
         await room.run(worker, "10", on_event=fail_later if is_async else fail)
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("worker", ["falls_silent", "answers_then_exits"])
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_callback_that_lets_a_cancellation_out_has_failed_and_not_the_worker(
+    room: Room, worker: str, is_async: bool
+) -> None:
+    def fail(event: dict[str, Any]) -> None:
+        raise asyncio.CancelledError
+
+    async def fail_later(event: dict[str, Any]) -> None:
+        inner = asyncio.ensure_future(asyncio.sleep(0))
+        inner.cancel()
+        await inner
+
+    with anyio.fail_after(30), pytest.raises(CallbackCancelledError) as raised:
+        await room.run(worker, "0", on_event=fail_later if is_async else fail)
+    assert type(raised.value.__cause__) is asyncio.CancelledError
 
 
 async def test_a_cancelled_scope_ends_the_cell_first(room: Room) -> None:
