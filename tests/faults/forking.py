@@ -1,5 +1,6 @@
 """A fork server whose cells run what each one's environment names, in place of the worker."""
 
+import gc
 import json
 import os
 import runpy
@@ -29,6 +30,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    gc.disable()  # as the server of our workers does before it serves
     if UNLISTED in sys.argv:
         sys.argv.remove(UNLISTED)
         cell.children = lambda: None
