@@ -22,7 +22,7 @@ BROKEN_PIPE = 141
 
 
 NEW_OBJECTS = 50_000
-"""Between two looks for garbage; with Python's 700, a fifth of a batch's start is spent on finding that imports stay."""
+"""Between two looks for garbage. With the 700 of Python a fifth of the start of a batch finds out that imports stay."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
