@@ -62,15 +62,7 @@ def survey(
     found = Survey()
     nameless: set[str] = set()
     standing = 0  # results of the lines
-
-    def is_finished(row_id: str, digest: str) -> bool:
-        """Whether nothing is to be done with the row, whatever it says."""
-        result = None if history is None else history.finished.get(row_id)
-        if result is None or result.digest != digest or result.category == Category.BAD_REQUEST:
-            return False
-        return not (retry_failed and result.status == "error")
-
-    for line in read_lines(file, is_finished, rules):
+    for line in read_lines(file, _finished_in(history, retry_failed=retry_failed), rules):
         found.total += 1
         if isinstance(line, KnownRow) and history is not None and on_row is None:
             found.plans["finished"] += 1  # most lines of a batch that goes on, so it is done without more
@@ -90,12 +82,23 @@ def survey(
         if on_row is not None:
             on_row(line, what, known)
     if history is not None:
-        found.gone = len(history.finished) - standing
         mended = [id_ for id_ in _nameless(history) if id_ not in nameless]
         found.again += mended
-        found.gone -= len(mended)
+        found.gone = len(history.finished) - standing - len(mended)
         _note_results(found, history)
     return found
+
+
+def _finished_in(history: History | None, *, retry_failed: bool) -> Callable[[str, str], bool]:
+    """Whether nothing is to be done with a row of this id and digest, whatever else it says."""
+
+    def is_finished(row_id: str, digest: str) -> bool:
+        result = None if history is None else history.finished.get(row_id)
+        if result is None or result.digest != digest or result.category == Category.BAD_REQUEST:
+            return False
+        return not (retry_failed and result.status == "error")
+
+    return is_finished
 
 
 def _note_row(found: Survey, row: Row | KnownRow, what: Plan, known: ItemHistory | None) -> None:
