@@ -48,7 +48,7 @@ class Gate:
         turn = Turn(self._room)
         try:
             await checkpoint_if_cancelled()
-            if stop.reason is None and not turn.begin_now():
+            if not turn.begin_now():
                 await _wait(turn, stop)
             yield turn
         finally:

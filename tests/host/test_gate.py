@@ -61,6 +61,15 @@ async def test_so_many_have_their_turn_at_a_time() -> None:
     assert (having, most) == (0, 2)
 
 
+async def test_who_is_cancelled_gets_no_turn() -> None:
+    gate = Gate(1)
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        async with gate.turn(Stop()):
+            raise AssertionError("it may be started")
+    assert scope.cancelled_caught
+
+
 async def test_a_stop_ends_the_wait_and_takes_no_turn() -> None:
     gate, stop = Gate(1), Stop()
     with anyio.fail_after(BOUND_SECONDS):

@@ -31,6 +31,7 @@ TEXT = {"type": "text_delta", "text": ""}
         ([STARTED, ENDED, CHECK], inf),
         ([STARTED, CALL, ENDED, STARTED], 14),
         ([STARTED, {"type": "api_retry", "delay_s": 30}], 42),
+        ([STARTED, {"type": "api_retry", "delay_s": 30}, TEXT], 13),
         ([STARTED, {"type": "api_retry", "delay_s": "soon"}], 12),
         ([STARTED, {"type": "outcome", "result": {}}], inf),
         ([STARTED, {"type": "outcome", "result": {}}, TEXT], inf),

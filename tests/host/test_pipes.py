@@ -75,4 +75,14 @@ async def test_a_large_request_is_written_as_it_is_read(pipe: tuple[FileIO, File
 async def test_a_reader_that_is_gone_takes_nothing_more(pipe: tuple[FileIO, FileIO]) -> None:
     writer = PipeWriter(pipe[1])
     pipe[0].close()
+    assert bytes(writer.write_now(b"x")) == b""
     await writer.write(b"x" * 3_000_000)
+
+
+async def test_what_there_is_no_room_for_is_left(pipe: tuple[FileIO, FileIO]) -> None:
+    reader, writer = PipeReader(pipe[0]), PipeWriter(pipe[1])
+    data = bytes(range(256)) * 4096
+    left = writer.write_now(data)
+    assert 0 < len(left) < len(data)
+    reader.finish()
+    assert b"".join([await reader.read() for _ in range(2)]) + left == data

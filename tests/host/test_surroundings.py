@@ -1,5 +1,7 @@
 """What a cell finds around it depends on where its credentials come from."""
 
+import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from tests.faults.endurance import forking
 from tests.faults.harness import KEY
 
 from agentcell import Host
+from agentcell.scratch import PREFIX
 from agentcell.surroundings import Surroundings
 from agentcell.transcripts import OccupiedError, kept_root
 from agentcell_protocol.request import SessionRequest, parse_request
@@ -55,6 +58,21 @@ def test_with_a_key_the_config_is_the_cells_own_and_empty(home: Path) -> None:
         around.clear()
         assert not config.exists()
     assert list(kept_root(environment(home)).iterdir()) == []
+
+
+def test_what_others_have_left_is_removed_now_and_then(home: Path) -> None:
+    variables, long_ago = environment(home, ANTHROPIC_API_KEY=KEY), time.time() - 30 * 24 * 3600
+
+    def left_after_a_cell() -> list[bool]:
+        others = [home.parent / f"{PREFIX}left", kept_root(variables) / str(uuid4())]
+        for directory in others:
+            directory.mkdir(parents=True, exist_ok=True)
+            os.utime(directory, (long_ago, long_ago))
+        with Surroundings(request(home), variables) as around:
+            around.clear()
+        return [directory.exists() for directory in others]
+
+    assert [left_after_a_cell(), left_after_a_cell()] == [[False, False], [True, True]]
 
 
 @pytest.mark.parametrize(
