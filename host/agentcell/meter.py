@@ -44,7 +44,7 @@ class Meter:
         mine = _Watched(gauge)
         self._watched.append(mine)
         try:
-            self._look()
+            self._begin(mine)
             while True:
                 if (exceeded := await self._judge(gauge)) is not None:
                     report(exceeded)
@@ -53,6 +53,15 @@ class Meter:
                 await self._news(mine)
         finally:
             self._watched.remove(mine)
+
+    def _begin(self, mine: _Watched) -> None:
+        """Look at once, or soon where there is nothing to be seen yet."""
+        if mine.gauge.pid is not None:
+            self._look()
+            return
+        soon = anyio.current_time() + mine.gauge.patience()
+        self._due = soon if len(self._watched) == 1 else min(self._due, soon)
+        self._wake_first()
 
     async def _judge(self, gauge: Gauge) -> Exceeded | None:
         if gauge.needs_weighing:

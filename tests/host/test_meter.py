@@ -167,6 +167,19 @@ async def test_a_look_wakes_nobody_who_has_nothing_to_judge(cells: Cells, monkey
     assert len(judged) == 2
 
 
+async def test_cells_that_are_just_forked_cost_no_look_before_one_is_due(cells: Cells) -> None:
+    meter = Meter()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(meter.watch, gauge(1), lambda _: None)
+        await cells.another_look()
+        for _ in range(5):
+            tasks.start_soon(meter.watch, Gauge(lambda: None, Limits()), lambda _: None)
+            await anyio.wait_all_tasks_blocked()
+        assert cells.looks == 1
+        await cells.another_look()
+        tasks.cancel_scope.cancel()
+
+
 async def test_a_worker_whose_pid_is_not_known_yet_is_waited_for(cells: Cells) -> None:
     known: list[int] = []
     watched = Gauge(lambda: known[0] if known else None, Limits())
