@@ -173,8 +173,9 @@ async def test_cells_that_are_just_forked_cost_no_look_before_one_is_due(cells: 
         tasks.start_soon(meter.watch, gauge(1), lambda _: None)
         await cells.another_look()
         for _ in range(5):
-            tasks.start_soon(meter.watch, Gauge(lambda: None, Limits()), lambda _: None)
-            await anyio.wait_all_tasks_blocked()
+            asked = anyio.Event()
+            tasks.start_soon(meter.watch, Gauge(asked.set, Limits()), lambda _: None)
+            await asked.wait()
         assert cells.looks == 1
         await cells.another_look()
         tasks.cancel_scope.cancel()
