@@ -7,6 +7,7 @@ import anyio
 import pytest
 from tests.faults.harness import Room, Told, told
 
+from agentcell import supervise
 from agentcell.limits import Limits
 from agentcell.meter import Meter
 from agentcell.resources import Resources
@@ -137,6 +138,19 @@ async def test_a_callback_that_takes_its_time_does_not_make_the_session_idle(roo
 
     result = await room.run("talks_much", "3", on_event=listen, limits=Limits(idle_seconds=0.2))
     assert told(result) == Told()
+
+
+async def test_a_session_has_started_though_its_listener_still_takes_the_news(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervise, "LAST_EVENTS_SECONDS", 0.1)
+
+    async def listen(event: dict[str, object]) -> None:
+        if event["type"] == "session_started":
+            await anyio.sleep_forever()
+
+    limits = Limits(startup_seconds=1, max_execution_seconds=1.5)
+    assert (await room.run("falls_silent", on_event=listen, limits=limits)).violated_limits == ["max_execution_seconds"]
 
 
 async def test_a_limit_that_is_met_once_all_is_said_keeps_what_was_said(room: Room) -> None:
