@@ -74,6 +74,7 @@ def test_what_is_shared_is_found_out_anew_from_time_to_time() -> None:
         ({"max_processes": 1}, Exceeded("max_processes", 1, 2)),
         ({"max_threads": 4}, Exceeded("max_threads", 4, 5)),
         ({"max_cpu_seconds": 2.5}, Exceeded("max_cpu_seconds", 2.5, 3)),
+        ({"max_processes": 1, "max_threads": 4, "max_cpu_seconds": 2}, Exceeded("max_cpu_seconds", 2, 3)),
         ({"max_processes": 2, "max_threads": 5, "max_cpu_seconds": 3}, None),
         ({}, None),
     ],
