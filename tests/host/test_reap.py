@@ -1,4 +1,4 @@
-"""What an ended cell left is looked for once more if the kernel has said that nothing of it is left, else twice."""
+"""What a cell left is waited for once, and looked for: once if the kernel says that nothing is left, or twice."""
 
 from typing import Any
 
@@ -35,3 +35,35 @@ async def test_the_marker_is_looked_for(is_clear: bool, times: int, monkeypatch:
     gone: Any = Gone(is_clear=is_clear)
     assert await sweep(gone, "its", [], anyio.Event(), afterwards=lambda: looked.append("done")) == 3
     assert looked == ["its"] * times + ["done"]
+
+
+class Unswept(Gone):
+    """A worker that has ended, and whose starter gives up on what it left, in a case only after it was hurried."""
+
+    is_swept = False
+
+    def __init__(self, *, is_slow: bool) -> None:
+        super().__init__(is_clear=False)
+        self.waits = 0
+        self._hurried = anyio.Event()
+        if not is_slow:
+            self.hurry()
+
+    def hurry(self) -> None:
+        self._hurried.set()
+
+    async def swept(self) -> int:
+        self.waits += 1
+        await self._hurried.wait()
+        return await super().swept()
+
+
+@pytest.mark.parametrize("is_forced", [False, True])
+async def test_a_starter_that_gives_no_word_is_waited_for_once(is_forced: bool) -> None:
+    unswept: Any = Unswept(is_slow=is_forced)
+    forced = anyio.Event()
+    if is_forced:
+        forced.set()
+    with anyio.fail_after(10):
+        swept = await sweep(unswept, cell.new_marker(), [], forced, afterwards=lambda: None)
+    assert (swept, unswept.waits) == (3, 1)
