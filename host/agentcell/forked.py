@@ -47,6 +47,8 @@ class ForkedChild(Child):
         super().__init__(stdin=stdin, stdout=stdout, stderr=stderr)
         self.spent: Spent | None = None
         self._report = report
+        self._either = select.epoll(2)  # the report and, once it is known, the pidfd: one wait takes no task for each
+        self._either.register(report, select.EPOLLIN)
         self._explain = explain
         self._pid: int | None = None
         self._pidfd: int | None = None
@@ -73,14 +75,10 @@ class ForkedChild(Child):
     async def exited(self) -> Status:
         """Wait for its death, whoever else holds its pipes."""
         while (status := self.status) is None:
-            if self._pidfd is None:
-                await anyio.wait_readable(self._report)
-            elif self._has_ended:
-                await anyio.wait_readable(self._pidfd)
-            elif _has_died(self._pidfd):
+            if self._pidfd is not None and _has_died(self._pidfd):
                 await self._hear_of_death()
             else:
-                await _readable(self._report.fileno(), self._pidfd)
+                await anyio.wait_readable(self._either.fileno())
         return status
 
     def send(self, number: signal.Signals) -> None:
@@ -120,10 +118,11 @@ class ForkedChild(Child):
             self.send(signal.SIGKILL)
             self.hurry()
         super().close()
+        anyio.notify_closing(self._either.fileno())
+        self._either.close()
         anyio.notify_closing(self._report)
         self._report.close()
         if self._pidfd is not None:
-            anyio.notify_closing(self._pidfd)
             os.close(self._pidfd)
             self._pidfd = None
 
@@ -150,6 +149,7 @@ class ForkedChild(Child):
         match report:
             case {"pid": int(pid)} if descriptors:
                 self._pid, self._pidfd = pid, descriptors[0]
+                self._either.register(self._pidfd, select.EPOLLIN)
                 for number in self._pending:
                     _send(self._pidfd, number)
             case {"failed": int(number), "message": str(message)}:
@@ -161,16 +161,9 @@ class ForkedChild(Child):
 
     def _end(self) -> None:
         self._has_ended = True
+        self._either.unregister(self._report)
         if self._pidfd is None and self._status is None and self.failure is None:
             self.failure = OSError(errno.EPIPE, self._explain())
-
-
-async def _readable(*descriptors: int) -> None:
-    """Wait until one of them can be read: until an epoll of theirs can be, which takes no task for each."""
-    with select.epoll(len(descriptors)) as either:
-        for fd in descriptors:
-            either.register(fd, select.EPOLLIN)
-        await anyio.wait_readable(either.fileno())
 
 
 def _has_died(pidfd: int) -> bool:

@@ -102,9 +102,10 @@ class _Server:
             theirs.enter_context(reporter)
             sent = [stdin.theirs, writes.fileno(), stderr.theirs, reporter.fileno(), surroundings]
             marker = environment.get(MARKER, "-").encode()
+            child = ForkedChild(report, self.explain, stdin=stdin.ours, stdout=stdout, stderr=stderr.ours)
             send_with(self._control, marker, sent)
             ours.pop_all()
-            return ForkedChild(report, self.explain, stdin=stdin.ours, stdout=stdout, stderr=stderr.ours)
+            return child
 
     def explain(self) -> str:
         """Why it is lost, as far as it said so."""

@@ -44,7 +44,9 @@ async def sweep(
 ) -> int:
     """End what an ended child left: whatever its starter knows of, carries the marker or is in `below`; how many.
 
-    At once when `forced`. Bounded; to be shielded. `afterwards` is done when nothing is left, beside the loop, too.
+    Where the kernel has told the starter that none of its descendants is left, the marker is looked for once, in what
+    others may have started for it; otherwise twice. At once when `forced`. Bounded; to be shielded. `afterwards` is
+    done when nothing is left, beside the loop, too.
     """
     async with anyio.create_task_group() as tasks:
         if not child.is_swept:

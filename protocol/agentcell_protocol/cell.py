@@ -94,8 +94,7 @@ def children() -> set[int] | None:
     It is all of them if this process has one thread: who is listed is not reaped meanwhile, and who loses its parent
     below this process, a subreaper, is its child in the same moment. Linux only, where a kernel was so configured.
     """
-    pid = os.getpid()
-    listed = _read(f"/proc/{pid}/task/{pid}/children") if sys.platform == "linux" else None
+    listed = _read("/proc/thread-self/children") if sys.platform == "linux" else None  # not by pid: see pid namespaces
     return None if listed is None else set(map(int, listed.split()))
 
 
@@ -164,19 +163,27 @@ def ending(
     give_up_at = kill_at + KILL_SECONDS
     in_vain = 0
     while in_vain < clear_looks and (now := time.monotonic()) < give_up_at:
-        found = list(find())
-        for process in found:
+        found = _found(find)
+        for process in found or ():
             if now >= kill_at:
                 signal_process(process, signal.SIGKILL)
             elif process not in seen:
                 signal_process(process, signal.SIGTERM)
             seen.add(process)
-        in_vain = 0 if found or stirs() else in_vain + 1
+        in_vain = 0 if found is None or found or stirs() else in_vain + 1
         if in_vain < clear_looks:
             yield SETTLE_SECONDS
     for process in seen:
         if process.pid not in awaited:
             reap(process)
+
+
+def _found(find: Callable[[], Iterable[psutil.Process]]) -> list[psutil.Process] | None:
+    """What it finds; None where there was no descriptor left to look with."""
+    try:
+        return list(find())
+    except OSError:
+        return None
 
 
 def signal_process(process: psutil.Process, number: int) -> None:

@@ -1,5 +1,6 @@
 """Which processes belong to a cell, and what they take."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -117,6 +118,14 @@ def test_a_process_whose_parent_has_vanished_is_read_until_it_is_known_whose_it_
     table.look([10], 0.0)
     fake.rows[12] = row(12, 10)
     assert [row.pid for row in table.look([10], 0.0)[10]] == [10, 11, 12]
+
+
+def test_a_look_without_a_descriptor_sees_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    def listdir(path: str) -> list[str]:
+        raise OSError(errno.EMFILE, "Too many open files", path)
+
+    monkeypatch.setattr(os, "listdir", listdir)
+    assert Table().look([1], 0.0) == {1: []}
 
 
 @pytest.mark.parametrize("read", [read_row, read_any_row])

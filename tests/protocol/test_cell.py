@@ -4,6 +4,7 @@ Every child holds the write end of its starter's pipe: a line on it says that th
 held it are dead.
 """
 
+import errno
 import json
 import os
 import select
@@ -294,3 +295,18 @@ def test_where_nothing_is_found_nothing_is_waited_for() -> None:
 
 def test_no_two_markers_are_alike() -> None:
     assert len({cell.new_marker() for _ in range(100)}) == 100
+
+
+def test_a_look_without_a_descriptor_counts_for_nothing(cells: Cells) -> None:
+    child = cells.shell(STAY)
+    looks = iter([None, [psutil.Process(child.pid)], [], []])
+
+    def find() -> list[psutil.Process]:
+        found = next(looks)
+        if found is None:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return found
+
+    assert cell.end(find) == 1
+    assert list(looks) == []
+    assert not psutil.pid_exists(child.pid)
