@@ -39,7 +39,6 @@ class Peer:
 
 PEERS = (
     Peer("pebble", "pebble, max_tasks=1", 1.0),
-    Peer("pebble_forkserver", "pebble, forkserver, max_tasks=1"),
     Peer("executor", "ProcessPoolExecutor, forkserver, max_tasks_per_child=1", 1.0),
     Peer("multiprocessing", "multiprocessing.Pool, maxtasksperchild=1", 0.3),
     Peer("loky", "loky, which reuses processes", tasks=TASKS),

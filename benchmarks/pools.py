@@ -51,20 +51,11 @@ def agentcell() -> None:
 
 def pebble() -> None:
     """A pool that replaces a process after each task, and forks the program itself."""
-    _pebble("fork")
-
-
-def pebble_forkserver() -> None:
-    """The same with processes from a server."""
-    _pebble("forkserver")
-
-
-def _pebble(method: str) -> None:
     from multiprocessing import get_context
 
     from pebble import ProcessPool
 
-    with ProcessPool(AT_ONCE, max_tasks=1, context=get_context(method)) as pool:
+    with ProcessPool(AT_ONCE, max_tasks=1, context=get_context("fork")) as pool:
         serve(partial(_few_at_a_time, lambda: pool.submit(abs, None, -1)))
 
 
