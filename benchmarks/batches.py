@@ -7,11 +7,13 @@
 All get the same answer from the same scripted model, and begin with an empty home. What differs: `claude -p` prints
 text, has no stream of messages and shares one config directory, which spares it the making of fifteen; ours is given
 session ids, keeps the conversations, a journal and results that survive a crash, and sees that nothing is left of each
-session. All four run in turns, `claude -p` first and last, which is what its noise is taken from.
+session. All four run in turns, `claude -p` twice, which is what its noise is taken from, and no round begins as the last
+one did: what ran before makes the next slower.
 """
 
 import json
 import sys
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,7 +56,9 @@ Round = dict[str, list[Spent]]
 
 def _round(place: Scene, number: int) -> Round:
     taken: Round = {}
-    for turn, side in enumerate((CLI, BATCH, FRESH, SHARED, CLI)):
+    sides = deque((CLI, BATCH, FRESH, SHARED, CLI))
+    sides.rotate(number)
+    for turn, side in enumerate(sides):
         taken.setdefault(side, []).append(_taken(place, side, f"{number}-{turn}"))
         print(f"{number} {side}: {taken[side][-1]}", file=sys.stderr, flush=True)
     return taken

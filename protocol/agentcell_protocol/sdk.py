@@ -1,6 +1,8 @@
 """The SDK and the CLI that comes with it, looked up without importing them."""
 
 import importlib.util
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 SDK = "claude-agent-sdk"
@@ -8,6 +10,12 @@ SDK = "claude-agent-sdk"
 
 PACKAGE = "claude_agent_sdk"
 """What is imported; also the root of its loggers."""
+
+
+@cache
+def sdk_version() -> str:
+    """The version of the distribution that is installed. Raises PackageNotFoundError."""
+    return version(SDK)
 
 
 def bundled_cli() -> Path | None:

@@ -81,7 +81,7 @@ def cli_of(client: object) -> CliProcess | None:
     return process and CliProcess(process, streams, getattr(transport, "_stderr_task", None))
 
 
-async def until(is_so: Callable[[], bool]) -> None:
+async def until(is_so: Callable[[], bool], *, look_seconds: float = LOOK_SECONDS) -> None:
     """Look again and again: to wait for a process is also to wait for whoever holds its pipes."""
     while not is_so():  # noqa: ASYNC110 - nobody sets an event when a process ends
-        await anyio.sleep(LOOK_SECONDS)
+        await anyio.sleep(look_seconds)

@@ -37,6 +37,9 @@ from agentcell_worker.tail import Tail, write_stderr
 LAST_WORDS_SECONDS = 1.0
 """From the CLI's death to giving up on its first answer: its last words are read meanwhile."""
 
+START_LOOK_SECONDS = 0.1
+"""Between two looks whether the CLI has died before its first answer, which takes it the better part of a second."""
+
 BOM = "\ufeff"
 
 
@@ -134,7 +137,7 @@ class AgentClient(ClaudeSDKClient):
         await until(lambda: cli_of(self) is not None)
         if (cli := cli_of(self)) is not None:
             cli.read_leniently()
-        await until(lambda: (cli := cli_of(self)) is None or cli.exit_code is not None)
+        await until(lambda: (cli := cli_of(self)) is None or cli.exit_code is not None, look_seconds=START_LOOK_SECONDS)
         await anyio.sleep(LAST_WORDS_SECONDS)
         scope.cancel()
 

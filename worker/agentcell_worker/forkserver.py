@@ -18,6 +18,7 @@ from selectors import EVENT_READ, PollSelector
 
 from agentcell_protocol import cell
 from agentcell_protocol.forking import MESSAGE_BYTES, ORDER_DESCRIPTORS, receive_with, send_report
+from agentcell_protocol.sdk import sdk_version
 from agentcell_worker import forked
 from agentcell_worker.agents.registry import AGENT_CONFIGS
 from agentcell_worker.cells import Cell, Cells
@@ -52,6 +53,7 @@ def load() -> CellMain:
     """The worker's main, with all that it will import imported."""
     from agentcell_worker.main import main as worker_main  # noqa: PLC0415 - a server of other cells does not need it
 
+    sdk_version()  # which each cell says, and to look it up takes a while
     for name in (*(agent.flow for agent in AGENT_CONFIGS.values()), DEFINITIONS, *LOADED_LATE):
         with suppress(ImportError):  # the cell that needs it misses it again, and can say so
             import_module(name)

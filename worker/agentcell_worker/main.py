@@ -6,7 +6,6 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import version
 from typing import Any
 
 import anyio
@@ -19,7 +18,7 @@ from agentcell_protocol.intake import read_message
 from agentcell_protocol.masking import Mask
 from agentcell_protocol.request import SessionRequest, parse_request, with_session_id
 from agentcell_protocol.result import SECONDS_DIGITS, SessionResult, failed, names_in
-from agentcell_protocol.sdk import SDK, bundled_cli
+from agentcell_protocol.sdk import bundled_cli, sdk_version
 from agentcell_protocol.version import PROTOCOL, __version__
 from agentcell_worker import lifeline, stdio
 from agentcell_worker.agents.job import Job
@@ -164,7 +163,7 @@ def _hello(request: SessionRequest, start: cell.Start) -> dict[str, Any]:
         "protocol": PROTOCOL,
         "pid": os.getpid(),
         "agentcell": __version__,
-        "sdk": version(SDK),
+        "sdk": sdk_version(),
         "cli": request.cli_path or (bundled and str(bundled)),
         "start": start,
     }
