@@ -7,8 +7,8 @@
 All get the same answer from the same scripted model, and begin with an empty home. What differs: `claude -p` prints
 text, has no stream of messages and shares one config directory, which spares it the making of fifteen; ours is given
 session ids, keeps the conversations, a journal and results that survive a crash, and sees that nothing is left of each
-session. All four run in turns, `claude -p` twice, which is what its noise is taken from, and no round begins as the last
-one did: what ran before makes the next slower.
+session. All four run in turns, `claude -p` twice, which is what its noise is taken from, and no round begins as the
+last one did: what ran before makes the next slower.
 """
 
 import json
