@@ -7,13 +7,11 @@
 All get the same answer from the same scripted model, and begin with an empty home. What differs: `claude -p` prints
 text, has no stream of messages and shares one config directory, which spares it the making of fifteen; ours is given
 session ids, keeps the conversations, a journal and results that survive a crash, and sees that nothing is left of each
-session. All four run in turns, `claude -p` twice, which is what its noise is taken from, and no round begins as the
-last one did: what ran before makes the next slower.
+session. In each round the nearest peers run before ours and after it; what they take the second time is their noise.
 """
 
 import json
 import sys
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,9 +54,7 @@ Round = dict[str, list[Spent]]
 
 def _round(place: Scene, number: int) -> Round:
     taken: Round = {}
-    sides = deque((CLI, BATCH, FRESH, SHARED, CLI))
-    sides.rotate(number)
-    for turn, side in enumerate(sides):
+    for turn, side in enumerate((FRESH, CLI, SHARED, BATCH, SHARED, CLI)):
         taken.setdefault(side, []).append(_taken(place, side, f"{number}-{turn}"))
         print(f"{number} {side}: {taken[side][-1]}", file=sys.stderr, flush=True)
     return taken
@@ -111,7 +107,7 @@ COMMANDS: dict[str, Command] = {BATCH: _batch, CLI: _claude, FRESH: _fresh, SHAR
 def _figure(what: str, rounds: list[Round], peer: str, measure: Callable[[Spent], float], *, goal: float) -> Figure:
     ours = [measure(taken[BATCH][0]) for taken in rounds]
     theirs = [sum(map(measure, taken[peer])) / len(taken[peer]) for taken in rounds]
-    again = [tuple(map(measure, taken[CLI])) for taken in rounds]
+    again = [tuple(map(measure, taken[CLI if peer == FRESH else peer])) for taken in rounds]
     return Figure(
         "batches",
         what,

@@ -25,9 +25,8 @@ def show(figures: Sequence[Figure]) -> None:
     """Print the table; quartiles are in brackets."""
     table = Table("figure", "against", "ratio", "goal", "A/A", "what was seen", title=_machine_line())
     for figure in figures:
-        mark = "" if figure.is_met else " ✗"
         noise = "" if figure.noise is None else str(figure.noise)
-        table.add_row(figure.what, figure.peer, f"{figure.ratio}{mark}", goal(figure), noise, figure.detail)
+        table.add_row(figure.what, figure.peer, ratio(figure), goal(figure), noise, figure.detail)
     Console(width=None if os.isatty(1) else 200).print(table)
 
 
@@ -44,11 +43,16 @@ def put_into(page: Path, figures: Sequence[Figure]) -> None:
     _, _, after = rest.partition(END)
     rows = ["| figure | against | ratio | goal | A/A | what was seen |", "|---|---|---|---|---|---|"]
     for figure in figures:
-        cells = (figure.what, figure.peer, figure.ratio, goal(figure), figure.noise or "", figure.detail)
+        cells = (figure.what, figure.peer, ratio(figure), goal(figure), figure.noise or "", figure.detail)
         rows.append(f"| {' | '.join(map(str, cells))} |")
     known = ", ".join(f"{name} {number}" for name, number in versions().items() if number)
     table = "\n".join(rows)
     page.write_text(f"{before}{BEGIN}\n{table}\n\n{_machine_line()}; {known}.\n{END}{after}")
+
+
+def ratio(figure: Figure) -> str:
+    """With a mark when the goal is not met."""
+    return f"{figure.ratio}{'' if figure.is_met else ' ✗'}"
 
 
 def goal(figure: Figure) -> str:
