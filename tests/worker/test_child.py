@@ -35,6 +35,14 @@ os.read(is_up, 1)
 
 LIVING = "import os, time; open('daemon', 'w').write(str(os.getpid())); time.sleep(600)"
 
+SAYS_IT_LIVES = """
+import os, signal, sys
+with open("daemon", "w") as file:
+    file.write(str(os.getpid()))
+os.write(int(sys.argv[1]), b"!")
+signal.pause()
+"""
+
 
 async def run(program: str, cwd: Path, seconds: float = SECONDS) -> Ran:
     with anyio.fail_after(SECONDS):
@@ -75,9 +83,11 @@ async def test_a_child_that_holds_its_output_open_by_a_daemon_is_not_waited_for_
 
 async def test_a_daemon_that_forgot_its_environment_ends_while_it_is_in_the_session(tmp_path: Path) -> None:
     lines = [
-        "import os, sys, time",
-        f"os.spawnve(os.P_NOWAIT, sys.executable, ['python', '-c', {LIVING!r}], {{}})",
-        "while not os.path.exists('daemon') or not open('daemon').read(): time.sleep(0.01)",
+        "import os, sys",
+        "is_up, up = os.pipe()",
+        "os.set_inheritable(up, True)",
+        f"os.spawnve(os.P_NOWAIT, sys.executable, ['python', '-c', {SAYS_IT_LIVES!r}, str(up)], {{}})",
+        "os.read(is_up, 1)",
     ]
     assert (await run("\n".join(lines), tmp_path)).exit_code == 0
     assert not is_running(tmp_path / "daemon")
