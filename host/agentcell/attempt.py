@@ -23,12 +23,21 @@ from agentcell.causes import Cause, Exceeded, Limited, Lingered, Stopped
 from agentcell.overrun import is_our_doing, limit_error, limit_name, limit_text
 from agentcell.record import Record
 from agentcell.spawn import UNSEEN, Status
-from agentcell.stop import HOST_LOST
+from agentcell.stop import CANCEL_LINE, HOST_LOST, STDIN_ENDED
 from agentcell_protocol.cell import Start
 from agentcell_protocol.errors import Category, SessionError, session_error
 from agentcell_protocol.exitcodes import exit_code, signal_name
 from agentcell_protocol.request import SessionRequest
 from agentcell_protocol.result import Attempt, Notice, SessionResult, failed
+
+WORDS = {
+    CANCEL_LINE: ("the session was cancelled, as was asked", None),
+    STDIN_ENDED: (
+        "the session was cancelled: stdin has ended",
+        'keep stdin open until the results are there, or send {"type":"shutdown"} before it ends',
+    ),
+}
+"""What is said of a reason that is no signal, and what to do about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +118,14 @@ def listener_failed(result: SessionResult, failure: BaseException) -> SessionRes
 
 
 def cancelled(reason: str, **known: Any) -> SessionError:
-    """The error of a session that was cancelled for a reason: the name of a signal, or `HOST_LOST`."""
+    """The error of a session that was cancelled for a reason of a `Stop`."""
     if reason == HOST_LOST:
         message = "the program that started the session is gone"
         return session_error(Category.HOST_LOST, message, **known)
+    if reason in WORDS:
+        message, hint = WORDS[reason]
+        told = {"hint": hint or known.get("hint"), "signal": None, "by": reason}
+        return session_error(Category.CANCELLED, message, **{**known, **told})
     return session_error(Category.CANCELLED, f"the session was cancelled by {reason}", **{**known, "signal": reason})
 
 

@@ -7,11 +7,13 @@ import click
 
 from agentcell.commands.agents import agents
 from agentcell.commands.batch import batch
+from agentcell.commands.conformance import conformance
 from agentcell.commands.doctor import doctor
 from agentcell.commands.offline_model import offline_model
 from agentcell.commands.output import settle_stderr, silence_stdout
 from agentcell.commands.run import run
 from agentcell.commands.schema import schema
+from agentcell.commands.serve import serve
 from agentcell.commands.status import status
 from agentcell.commands.stop import stop
 from agentcell.console import INTERRUPTED
@@ -31,7 +33,7 @@ def agentcell() -> None:
     """Run Claude agent sessions in cells: one isolated worker process per session, one truthful result each."""
 
 
-for command in (run, batch, status, stop, agents, doctor, schema, offline_model):
+for command in (run, serve, batch, status, stop, agents, doctor, schema, offline_model, conformance):
     agentcell.add_command(command)
 
 

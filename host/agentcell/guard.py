@@ -20,14 +20,13 @@ from agentcell.lines import LineWriter
 from agentcell.orders import Order
 from agentcell.run import run_attempt
 from agentcell.signals import cancelling_on_signals, heeded_signals
+from agentcell.standard import STDIN, STDOUT, hold_standard_streams
 from agentcell.stop import Stop
 from agentcell_protocol.errors import RequestError, SessionError, internal_error
 from agentcell_protocol.exitcodes import exit_code
 from agentcell_protocol.intake import read_message
 from agentcell_protocol.request import SessionRequest, parse_request
 from agentcell_protocol.result import Notice, SessionResult, failed, names_in
-
-STDIN, STDOUT, STDERR = 0, 1, 2
 
 
 class _Cancelled(BaseException):
@@ -45,7 +44,7 @@ def main() -> int:
 
         return legacy.main(sys.argv[1:])
     parent = os.getppid()
-    _hold_standard_streams()
+    hold_standard_streams()
     message: dict[str, Any] = {}
     try:
         with _cancelling():
@@ -100,15 +99,6 @@ def _not_run(error: SessionError, message: Mapping[str, Any]) -> SessionResult:
 def _answer(result: SessionResult, writer: LineWriter) -> int:
     writer.write_now(result.to_message())
     return exit_code(result.error)
-
-
-def _hold_standard_streams() -> None:
-    """Open what was closed on /dev/null: no pipe of a cell may get the number of a standard stream."""
-    for fd in (STDIN, STDOUT, STDERR):
-        try:
-            os.fstat(fd)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ async def watch_lifeline(fd: int, parent: int, stop: Stop) -> None:
     The parent's death is watched as well because what it forked may hold the other end of `fd` for long.
     """
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_watch_death, parent, tasks.cancel_scope)
+        tasks.start_soon(watch_death, parent, tasks.cancel_scope)
         while await _has_more(fd):
             pass
         tasks.cancel_scope.cancel()
@@ -33,7 +33,8 @@ async def _has_more(fd: int) -> bool:
         return False
 
 
-async def _watch_death(pid: int, scope: anyio.CancelScope) -> None:
+async def watch_death(pid: int, scope: anyio.CancelScope) -> None:
+    """Cancel the scope when the process dies; never, where the kernel tells nothing of it."""
     with suppress(AttributeError, OSError):
         pidfd = os.pidfd_open(pid)
         try:

@@ -5,11 +5,14 @@ import anyio
 HOST_LOST = "host_lost"
 """The reason when not a signal ended the session but the end of the program that wanted it."""
 
+CANCEL_LINE, STDIN_ENDED = "cancel", "stdin"
+"""Reasons of those who serve many: they were told to, or there is nobody to tell them any more."""
+
 
 class Stop:
     """Set by a signal handler or a command: the first call cancels the session, a second one kills it at once.
 
-    `reason` is the name of a signal such as SIGTERM, or `HOST_LOST`; None until the first call.
+    `reason` is the name of a signal such as SIGTERM, or one of those above; None until the first call.
     """
 
     def __init__(self) -> None:

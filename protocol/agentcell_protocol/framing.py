@@ -28,6 +28,11 @@ class LineFramer:
         self._size = 0
         self._is_dropping = False
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether there is a part of a line, which may become one."""
+        return bool(self._pending)
+
     def push(self, chunk: bytes) -> list[bytes | Overlong]:
         """The lines that `chunk` completes, in order, without their line ends."""
         fragments = chunk.split(b"\n")

@@ -2,19 +2,16 @@
 
 import os
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
 
 from pydantic import ConfigDict, Field, ValidationError
-from pydantic_core import ErrorDetails
 
 from agentcell_protocol.codec import encode, kind
 from agentcell_protocol.errors import RequestError
 from agentcell_protocol.events import Detail
 from agentcell_protocol.members import (
-    REFUSED,
     Argument,
     Count,
     Effort,
@@ -28,13 +25,11 @@ from agentcell_protocol.members import (
     Variables,
 )
 from agentcell_protocol.model import Frozen
+from agentcell_protocol.refusals import refuse_unknown_members, shown, translated
 from agentcell_protocol.version import PROTOCOL
 
 MAX_SCHEMA = 120_000
 """Bytes in the largest `output_schema`: it goes to the CLI as one argument, and Linux allows 128 KiB for one."""
-
-MAX_SHOWN = 60
-"""Characters of a refused value that its error shows."""
 
 LIMITS = "limits travel beside a request: give them to agentcell-worker, or as the limits argument"
 
@@ -47,19 +42,6 @@ ELSEWHERE = {
     "cwd": "did you mean project_dir?",
 }
 """What people write whose spelling does not lead to the right member, and where it belongs."""
-
-REMEDIES = {
-    "string_type": "give a string",
-    "int_type": "give a whole number",
-    "float_type": "give a number",
-    "bool_type": "give true or false",
-    "list_type": "give an array",
-    "dict_type": "give an object",
-    "literal_error": "give {expected}",
-    "greater_than": "give more than {gt:g}",
-    "greater_than_equal": "give {ge} or more",
-}
-"""By pydantic's type of error, and formatted with its context."""
 
 
 class SessionRequest(Frozen):
@@ -133,11 +115,11 @@ def parse_request(data: object, *, base: Path | None = None) -> SessionRequest:
     if not isinstance(data, Mapping):
         raise RequestError(None, f"it is {kind(data)}", "send one JSON object with the request's members")
     _check_version(data.get("protocol", PROTOCOL))
-    _refuse_unknown_members(data)
+    refuse_unknown_members(data, SessionRequest.model_fields, thing="request", elsewhere=ELSEWHERE)
     try:
         request = SessionRequest.model_validate(dict(data))
     except ValidationError as invalid:
-        raise _translate(invalid.errors(include_url=False)[0]) from None
+        raise translated(invalid, thing="request") from None
     request = _with_absolute_paths(request, base)
     _check(request)
     return request
@@ -152,40 +134,8 @@ def with_session_id(request: SessionRequest) -> SessionRequest:
 
 def _check_version(version: object) -> None:
     if version != PROTOCOL or isinstance(version, bool):
-        reason = f"version {_shown(version)} is not spoken here"
+        reason = f"version {shown(version)} is not spoken here"
         raise RequestError("protocol", reason, f"send {PROTOCOL}, or leave it out")
-
-
-def _refuse_unknown_members(data: Mapping[Any, Any]) -> None:
-    known = list(SessionRequest.model_fields)
-    for member in data:
-        if member not in known:
-            name = str(member)[:MAX_SHOWN]
-            raise RequestError(name, "is not a member of a request", ELSEWHERE.get(name) or _suggest(name, known))
-
-
-def _suggest(name: str, known: list[str]) -> str:
-    close = get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]}?" if close else f"leave it out; the members are {', '.join(known)}"
-
-
-def _translate(error: ErrorDetails) -> RequestError:
-    member = ".".join(str(part) for part in error["loc"])
-    context = error.get("ctx", {})
-    if error["type"] == REFUSED:
-        return RequestError(member, context["reason"], context["remedy"])
-    if error["type"] == "missing":
-        return RequestError(member, "is missing", "add it: every request has one")
-    remedy = REMEDIES.get(error["type"], "give what docs/protocol.md says").format(**context)
-    return RequestError(member, f"{_shown(error['input'])} is not allowed here", remedy)
-
-
-def _shown(value: object) -> str:
-    """A refused value as JSON, shortened; what holds others by its kind only."""
-    if not isinstance(value, str | int | float):
-        return kind(value)
-    text = encode({"": value}).decode()[4:-2]
-    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "…"
 
 
 def _with_absolute_paths(request: SessionRequest, base: Path | None) -> SessionRequest:

@@ -11,9 +11,10 @@ from pydantic.json_schema import GenerateJsonSchema
 from agentcell_protocol.events import Event
 from agentcell_protocol.request import SessionRequest
 from agentcell_protocol.result import SessionResult
+from agentcell_protocol.serving import Line, Output
 
-Kind = Literal["request", "event", "result"]
-KINDS: tuple[Kind, ...] = ("request", "event", "result")
+Kind = Literal["request", "event", "result", "serve-input", "serve-output"]
+KINDS: tuple[Kind, ...] = ("request", "event", "result", "serve-input", "serve-output")
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -21,6 +22,8 @@ _TYPES: dict[Kind, TypeAdapter[Any]] = {
     "request": TypeAdapter(SessionRequest),
     "event": TypeAdapter(Annotated[Event, Field(discriminator="type")]),
     "result": TypeAdapter(SessionResult),
+    "serve-input": TypeAdapter(Annotated[Line, Field(discriminator="type")]),
+    "serve-output": TypeAdapter(Output),
 }
 
 

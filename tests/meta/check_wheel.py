@@ -16,6 +16,8 @@ from zipfile import ZipFile
 
 ROOT = Path(__file__).resolve().parents[2]
 
+KINDS = ("request", "event", "result", "serve-input", "serve-output")
+
 PROMPTS = ROOT / "worker" / "agentcell_worker" / "prompts"
 
 PACKAGES = {"agentcell", "agentcell_protocol", "agentcell_worker"}
@@ -67,7 +69,7 @@ def holds_the_rooms_and_nothing_else(wheel: Path) -> None:
     folders = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
     expect(f"three packages in the wheel, not {sorted(folders)}", folders == PACKAGES)
     typed = {f"{package}/py.typed" for package in PACKAGES}
-    schemas = {f"agentcell_protocol/schema/v1/{kind}.json" for kind in ("request", "event", "result")}
+    schemas = {f"agentcell_protocol/schema/v1/{kind}.json" for kind in KINDS}
     prompts = {f"agentcell_worker/prompts/{path.name}" for path in PROMPTS.glob("*.md")}
     data = typed | schemas | prompts
     expect(f"the data files {sorted(data - set(names))}", bool(prompts) and data <= set(names))

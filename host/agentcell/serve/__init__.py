@@ -1,0 +1,1 @@
+"""`agentcell serve`: lines in, lines out, and in between many runs of one host."""

@@ -1,0 +1,61 @@
+"""How it ends: who has asked for it, how much time there is, and the exit code."""
+
+import anyio
+
+from agentcell.serve.outlet import Outlet
+from agentcell.serve.runs import Runs
+from agentcell.stop import HOST_LOST, STDIN_ENDED
+from agentcell_protocol.exitcodes import CANCEL_SIGNALS, ERROR, OK, SIGNALLED
+
+LAST_LINES_SECONDS = 10.0
+"""For the reader to take the last lines after a signal, or when the program that started this is dead."""
+
+
+class Ending:
+    """Ends the runs when there is a reason to. `exit_code` is the one that goes with the first."""
+
+    def __init__(self, runs: Runs) -> None:
+        self.exit_code = OK
+        self._runs = runs
+        self._is_signalled = False
+        self._hurried = anyio.Event()
+        self._forced = anyio.Event()
+
+    def cancel(self, reason: str) -> None:
+        """A signal: the first cancels the runs, a second one kills what is left of them."""
+        if self._is_signalled:
+            self._runs.kill_all()
+            self._forced.set()
+            return
+        self._is_signalled = True
+        self.exit_code = self.exit_code or SIGNALLED + CANCEL_SIGNALS[reason]
+        self._runs.cancel_all(reason)
+        self._hurried.set()
+
+    def stdin_ended(self) -> None:
+        """Nobody can say anything any more; who has sent a shutdown had nothing more to say."""
+        if not self._runs.is_closed:
+            self._runs.cancel_all(STDIN_ENDED)
+
+    def parent_died(self) -> None:
+        """Nobody is interested any more."""
+        self._runs.cancel_all(STDIN_ENDED)
+        self._hurried.set()
+
+    def reader_left(self) -> None:
+        """Nobody hears any more."""
+        self.exit_code = self.exit_code or ERROR
+        self._runs.cancel_all(HOST_LOST)
+
+    async def last_lines(self, outlet: Outlet) -> None:
+        """Wait for the reader to take them: for a bounded time if this was asked to end, and no longer than that."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._lose_patience, tasks.cancel_scope)
+            await outlet.drained()
+            tasks.cancel_scope.cancel()
+
+    async def _lose_patience(self, scope: anyio.CancelScope) -> None:
+        await self._hurried.wait()
+        with anyio.move_on_after(LAST_LINES_SECONDS):
+            await self._forced.wait()
+        scope.cancel()

@@ -1,0 +1,58 @@
+"""Lines in: whole ones as they come, whoever is slow, and a word when one does not end."""
+
+import os
+from collections.abc import Callable
+from math import inf
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from agentcell_protocol.framing import LineFramer, Overlong
+
+CHUNK_BYTES = 256 * 1024
+"""In one read: a pipe gives less."""
+
+UNFINISHED_SECONDS = 5.0
+"""From a line's beginning to saying that its end is missing: a program that writes lines takes milliseconds."""
+
+
+async def hear(
+    fd: int,
+    take: Callable[[bytes | Overlong], object],
+    on_unfinished: Callable[[], object],
+    *,
+    seconds: float = UNFINISHED_SECONDS,
+) -> None:
+    """Have each line of `fd` taken, until it ends or breaks; the last one needs no line end.
+
+    `on_unfinished` is called once for each line that has begun and does not end within so many seconds.
+    """
+    framer = LineFramer()
+    deadline = inf
+    while True:
+        with anyio.CancelScope(deadline=deadline) as waiting:
+            chunk = await _read(fd)
+        if waiting.cancelled_caught:
+            on_unfinished()
+            deadline = inf
+            continue
+        had_begun = framer.has_begun
+        lines = framer.push(chunk) if chunk else framer.finish()
+        if not (framer.has_begun and had_begun) or lines:
+            deadline = anyio.current_time() + seconds if framer.has_begun else inf
+        for line in lines:
+            take(line)
+        if not chunk:
+            return
+
+
+async def _read(fd: int) -> bytes:
+    """Wait for the next bytes; empty at the end."""
+    try:
+        await anyio.wait_readable(fd)
+    except PermissionError:  # a file, which epoll refuses: there is nothing to wait for
+        await checkpoint()
+    try:
+        return os.read(fd, CHUNK_BYTES)
+    except OSError:
+        return b""

@@ -1,0 +1,112 @@
+"""Lines out: whole and in order, kept for a reader that is slow, and no reason for a cell to wait for long."""
+
+import os
+import select
+import stat
+from collections import deque
+from collections.abc import Mapping
+from errno import EPIPE
+from typing import Any
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from agentcell_protocol.codec import encode
+
+ROOM_BYTES = 256 * 1024
+"""Of lines that wait for the reader: what is beyond it waits in the cells."""
+
+WAIT_SECONDS = 1.0
+"""For room for an event: a reader that is busy comes back by then, and a cell that waits longer is held up."""
+
+
+class Outlet:
+    """Keeps what was put until the reader takes it. `gone` is set, with a `failure`, when it never will."""
+
+    def __init__(self, fd: int) -> None:
+        self.gone = anyio.Event()
+        self.failure = ""
+        self._fd = fd
+        self._lines: deque[bytes] = deque()
+        self._bytes = 0
+        self._is_stalled = False
+        self._put = anyio.Event()
+        self._taken = anyio.Event()
+
+    def put(self, message: Mapping[str, Any]) -> None:
+        """Write it, as soon as it can be."""
+        if not self.gone.is_set():
+            line = encode(message)
+            self._lines.append(line)
+            self._bytes += len(line)
+            self._put.set()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the reader keeps up."""
+        return self._bytes < ROOM_BYTES
+
+    async def room(self) -> bool:
+        """Wait for room, for a bounded time, and not at all while somebody has waited in vain; whether it is there."""
+        if not self._is_stalled:
+            with anyio.move_on_after(WAIT_SECONDS):
+                while not self.has_room:
+                    await self._taken.wait()
+            self._is_stalled = not self.has_room
+        return self.has_room
+
+    async def drained(self) -> None:
+        """Wait until everything is written, or never will be."""
+        while self._lines:
+            await self._taken.wait()
+
+    async def run(self) -> None:
+        """Write what is put, until the reader is gone."""
+        try:
+            while True:
+                await self._write_all()
+                self._put = anyio.Event()
+                await self._put.wait()
+        except OSError as failure:
+            self._give_up(str(failure.strerror))
+
+    async def watch(self) -> None:
+        """See that the reader of a pipe goes, though there is nothing to be written."""
+        if stat.S_ISFIFO(os.fstat(self._fd).st_mode):
+            await anyio.wait_readable(self._fd)  # nothing ever is, there: it returns when the pipe breaks
+            if self._look(select.POLLIN) & select.POLLERR:
+                self._give_up(os.strerror(EPIPE))
+
+    async def _write_all(self) -> None:
+        while self._lines:
+            line = self._lines[0]
+            await self._write(line)
+            self._lines.popleft()
+            self._bytes -= len(line)
+            self._tell()
+            await checkpoint()
+
+    async def _write(self, line: bytes) -> None:
+        left = memoryview(line)
+        while left:
+            if not self._look(select.POLLOUT):
+                await anyio.wait_writable(self._fd)
+            left = left[os.write(self._fd, left[: select.PIPE_BUF]) :]  # so much never blocks, where there is any room
+
+    def _look(self, events: int) -> int:
+        poll = select.poll()
+        poll.register(self._fd, events)
+        return next((found for _, found in poll.poll(0)), 0)
+
+    def _tell(self) -> None:
+        """Wake those who wait for something to be taken."""
+        self._is_stalled = self._is_stalled and not self.has_room
+        self._taken.set()
+        self._taken = anyio.Event()
+
+    def _give_up(self, failure: str) -> None:
+        self.failure = failure
+        self.gone.set()
+        self._lines.clear()
+        self._bytes = 0
+        self._tell()
