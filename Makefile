@@ -36,7 +36,7 @@ lint: $(READY)
 
 types: $(READY)
 	$(BIN)/mypy
-	$(BIN)/mypy tests benchmarks
+	$(BIN)/mypy tests benchmarks examples
 
 wheel: $(READY)
 	$(BIN)/python tests/meta/check_wheel.py

@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 from tests.meta.source import ROOT
 
 SKIPPED = {".git", ".venv", "dist", "build", "__pycache__"}
-SUFFIXES = {"", ".cfg", ".json", ".jsonl", ".md", ".py", ".toml", ".txt", ".yaml", ".yml"}
+SUFFIXES = {"", ".cfg", ".json", ".jsonl", ".md", ".mjs", ".pl", ".py", ".sh", ".toml", ".txt", ".yaml", ".yml"}
 
 FILES = sorted(
     path

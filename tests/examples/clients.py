@@ -1,0 +1,112 @@
+"""The examples in other languages, and how a user starts them."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from tests.e2e.scenes import living
+from tests.ending import ending
+from tests.meta.pages import installed
+from tests.meta.source import ROOT
+
+from agentcell.offline import Endpoint
+
+EXAMPLES = ROOT / "examples"
+
+BOUND_SECONDS = 120.0
+"""For a client and its sessions, which take some seconds on an idle machine."""
+
+GONE_SECONDS = 15.0
+"""For everything to be gone after a death; five on an idle machine."""
+
+INTERPRETERS = {"shell": ("sh", "sh"), "node": ("node", "mjs"), "perl": ("perl", "pl")}
+"""Of each language: what runs it, and how its files end."""
+
+LANGUAGES = tuple(INTERPRETERS)
+
+LIVES = "tail -f /dev/null"
+
+STALLS: dict[str, Any] = {"stall": "start", "times": "always"}
+
+WORKS: dict[str, Any] = {"tools": [{"name": "Bash", "input": {"command": f"{LIVES} & echo up > up; wait"}}]}
+"""A tool that does not end, and says by the pipe `up` that it has begun."""
+
+
+def interpreter(language: str) -> str:
+    """The program that runs it; the test is skipped where there is none."""
+    program = INTERPRETERS[language][0]
+    if (found := shutil.which(program)) is None:
+        pytest.skip(f"{program} is not installed here")
+    return found
+
+
+def client(language: str, name: str, *arguments: str) -> list[str]:
+    """The command of an example."""
+    return [interpreter(language), str(EXAMPLES / language / f"{name}.{INTERPRETERS[language][1]}"), *arguments]
+
+
+def python(name: str, *arguments: str) -> list[str]:
+    """The command of a Python example."""
+    return [sys.executable, str(EXAMPLES / "python" / f"{name}.py"), *arguments]
+
+
+@dataclass(frozen=True)
+class User:
+    """Somebody who has installed agentcell, with a home, an empty project, and a place for temporary files."""
+
+    home: Path
+    environment: Mapping[str, str]
+
+    @classmethod
+    def at(cls, home: Path, endpoint: Endpoint | None) -> "User":
+        """The model is what the endpoint plays; without one there is neither a model nor a key."""
+        user = cls(
+            home, {**installed(home), **(endpoint.environment() if endpoint else {}), "TMPDIR": str(home / "tmp")}
+        )
+        user.project.mkdir()
+        (home / "tmp").mkdir()
+        return user
+
+    @property
+    def project(self) -> Path:
+        return self.home / "project"
+
+    def run(self, command: Sequence[str], stdin: bytes = b"") -> "subprocess.CompletedProcess[str]":
+        """Run it in the project to its end, after which nothing is left of it."""
+        with self.starting(command, stdin=subprocess.PIPE) as process:
+            out, err = process.communicate(stdin, BOUND_SECONDS)
+        self.nothing_is_left()
+        return subprocess.CompletedProcess(list(command), process.returncode, out.decode(), err.decode())
+
+    @contextmanager
+    def starting(
+        self, command: Sequence[str], *, stdin: int = subprocess.DEVNULL
+    ) -> Iterator["subprocess.Popen[bytes]"]:
+        """Start it in the project."""
+        process = subprocess.Popen(
+            command,
+            cwd=self.project,
+            env=self.environment,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+        )
+        with ending(process, BOUND_SECONDS):
+            yield process
+
+    def living(self) -> list[psutil.Process]:
+        """All that runs for this user."""
+        return living(self.home)
+
+    def nothing_is_left(self) -> None:
+        """No process, and no temporary file, at most a moment from now."""
+        _, alive = psutil.wait_procs(self.living(), timeout=GONE_SECONDS)
+        assert (alive, self.living(), list((self.home / "tmp").iterdir())) == ([], [], [])
