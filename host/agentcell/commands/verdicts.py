@@ -1,0 +1,46 @@
+"""The findings of conformance checks, for people and for programs."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from agentcell.commands.report import show
+from agentcell.conformance.check import Finding, Grade
+from agentcell_protocol.codec import encode
+
+COLOURS: dict[Grade, str] = {"passed": "green", "failed": "bold red", "skipped": "yellow"}
+
+
+def print_table(findings: Iterable[Finding]) -> list[Finding]:
+    """Print a table as soon as all findings are there, with their sum below it, and give them back."""
+    table = Table.grid(padding=(0, 2))
+    seen = []
+    for finding in findings:
+        seen.append(finding)
+        table.add_row(finding.number, Text(finding.grade, COLOURS[finding.grade]), Text(_words(finding)))
+    show(table)
+    counts = Counter(finding.grade for finding in seen)
+    click.echo(", ".join(f"{counts[grade]} {grade}" for grade in COLOURS if counts[grade]))
+    return seen
+
+
+def print_lines(findings: Iterable[Finding]) -> list[Finding]:
+    """Print each finding as a line of JSON as soon as it is there, and give them back."""
+    seen = []
+    for finding in findings:
+        seen.append(finding)
+        click.echo(encode(asdict(finding)), nl=False)
+    return seen
+
+
+def _words(finding: Finding) -> str:
+    lines = [finding.title]
+    if finding.grade == "failed":
+        lines += [f"expected: {finding.expected}", f"came:     {finding.came}"]
+    if finding.remedy:
+        lines.append(f"→ {finding.remedy}")
+    return "\n".join(lines)
