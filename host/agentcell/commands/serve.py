@@ -29,8 +29,8 @@ def serve(
     """
     import os
 
+    from agentcell.commands.serving import serve_in_foreground
     from agentcell.environment import cell_environment
-    from agentcell.serve.foreground import serve_in_foreground
 
     for name, stream in (("stdin", sys.stdin), ("stdout", sys.stdout)):
         if stream is None:

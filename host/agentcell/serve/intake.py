@@ -48,11 +48,14 @@ async def hear(
 
 async def _read(fd: int) -> bytes:
     """Wait for the next bytes; empty at the end."""
-    try:
-        await anyio.wait_readable(fd)
-    except PermissionError:  # a file, which epoll refuses: there is nothing to wait for
-        await checkpoint()
-    try:
-        return os.read(fd, CHUNK_BYTES)
-    except OSError:
-        return b""
+    while True:
+        try:
+            await anyio.wait_readable(fd)
+        except PermissionError:  # a file, which epoll refuses: there is nothing to wait for
+            await checkpoint()
+        try:
+            return os.read(fd, CHUNK_BYTES)
+        except BlockingIOError:  # whoever shares the stream was quicker
+            continue
+        except OSError:
+            return b""

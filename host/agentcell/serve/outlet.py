@@ -5,6 +5,7 @@ import select
 import stat
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from errno import EPIPE
 from typing import Any
 
@@ -91,7 +92,8 @@ class Outlet:
         while left:
             if not self._look(select.POLLOUT):
                 await anyio.wait_writable(self._fd)
-            left = left[os.write(self._fd, left[: select.PIPE_BUF]) :]  # so much never blocks, where there is any room
+            with suppress(BlockingIOError):  # whoever shares the stream was quicker
+                left = left[os.write(self._fd, left[: select.PIPE_BUF]) :]  # so much blocks nowhere that has room
 
     def _look(self, events: int) -> int:
         poll = select.poll()

@@ -1,0 +1,99 @@
+"""Lines come in as they are written, and a missing line end is told."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from agentcell.serve.intake import hear
+from agentcell_protocol.framing import Overlong
+
+pytestmark = pytest.mark.anyio
+
+BOUND_SECONDS = 30
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    reads, writes = os.pipe()
+    yield reads, writes
+    os.close(reads)
+
+
+class Ear:
+    """What was heard."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes | Overlong] = []
+        self.warned = anyio.Event()
+        self.warnings = 0
+        self.has_line = anyio.Event()
+
+    def take(self, line: bytes | Overlong) -> None:
+        self.lines.append(line)
+        self.has_line.set()
+
+    def warn(self) -> None:
+        self.warnings += 1
+        self.warned.set()
+
+
+async def test_lines_of_a_pipe_are_heard_the_last_one_without_its_end(pipe: tuple[int, int]) -> None:
+    ear = Ear()
+    os.write(pipe[1], b"one\r\n\n  \ntwo\nthr")
+    with anyio.fail_after(BOUND_SECONDS):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(hear, pipe[0], ear.take, ear.warn)
+            await ear.has_line.wait()
+            assert ear.lines == [b"one", b"two"]
+            os.write(pipe[1], b"ee")
+            os.close(pipe[1])
+    assert (ear.lines, ear.warnings) == ([b"one", b"two", b"three"], 0)
+
+
+async def test_lines_of_a_file_are_heard(tmp_path: Path) -> None:
+    ear = Ear()
+    (tmp_path / "in").write_bytes(b"one\ntwo")
+    with (tmp_path / "in").open("rb") as file, anyio.fail_after(BOUND_SECONDS):
+        await hear(file.fileno(), ear.take, ear.warn)
+    assert ear.lines == [b"one", b"two"]
+
+
+async def test_a_stream_that_does_not_block_is_waited_for(pipe: tuple[int, int]) -> None:
+    ear = Ear()
+    os.set_blocking(pipe[0], False)
+    with anyio.fail_after(BOUND_SECONDS):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(hear, pipe[0], ear.take, ear.warn)
+            await anyio.wait_all_tasks_blocked()
+            os.write(pipe[1], b"one\n")
+            await ear.has_line.wait()
+            os.close(pipe[1])
+    assert ear.lines == [b"one"]
+
+
+async def test_a_line_without_its_end_is_told_of_once_and_taken_when_it_comes(pipe: tuple[int, int]) -> None:
+    ear = Ear()
+    with anyio.fail_after(BOUND_SECONDS):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: hear(pipe[0], ear.take, ear.warn, seconds=0.02))
+            os.write(pipe[1], b"o")
+            await ear.warned.wait()
+            os.write(pipe[1], b"n")
+            await anyio.wait_all_tasks_blocked()
+            os.write(pipe[1], b"e\ntw")
+            ear.warned = anyio.Event()
+            await ear.warned.wait()
+            os.close(pipe[1])
+    assert (ear.lines, ear.warnings) == ([b"one", b"tw"], 2)
+
+
+async def test_whole_lines_are_waited_for_without_a_word(pipe: tuple[int, int]) -> None:
+    ear = Ear()
+    os.write(pipe[1], b"one\n")
+    with anyio.move_on_after(0.2):
+        await hear(pipe[0], ear.take, ear.warn, seconds=0.02)
+    os.close(pipe[1])
+    assert (ear.lines, ear.warnings) == ([b"one"], 0)

@@ -1,0 +1,149 @@
+"""Lines are kept for a slow reader, and events wait for it, but not for long."""
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from agentcell.serve import outlet
+from agentcell.serve.outlet import ROOM_BYTES, Outlet
+
+pytestmark = pytest.mark.anyio
+
+BOUND_SECONDS = 30
+
+
+@pytest.fixture
+def pipe() -> Iterator[list[int]]:
+    """The reading and the writing end; whoever closes one takes it out."""
+    ends = list(os.pipe())
+    yield ends
+    for fd in ends:
+        os.close(fd)
+
+
+@asynccontextmanager
+async def running(lines: Outlet) -> AsyncIterator[None]:
+    with anyio.fail_after(BOUND_SECONDS):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lines.run)
+            tasks.start_soon(lines.watch)
+            yield
+            tasks.cancel_scope.cancel()
+
+
+async def read(fd: int, size: int) -> bytes:
+    found = b""
+    while len(found) < size:
+        await anyio.wait_readable(fd)
+        found += os.read(fd, size - len(found))
+    return found
+
+
+async def test_what_is_put_is_written_in_order_and_whole(pipe: list[int]) -> None:
+    lines = Outlet(pipe[1])
+    expected = b"".join(b'{"n":%d,"x":"%s"}\n' % (n, b"x" * 100 * n) for n in range(100))
+    async with running(lines):
+        for n in range(100):
+            lines.put({"n": n, "x": "x" * 100 * n})
+        assert await read(pipe[0], len(expected)) == expected
+        await lines.drained()
+
+
+async def test_a_file_is_written_like_a_pipe(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("wb") as file:
+        lines = Outlet(file.fileno())
+        async with running(lines):
+            lines.put({"n": 1})
+            await lines.drained()
+    assert (tmp_path / "out").read_bytes() == b'{"n":1}\n'
+
+
+async def test_room_is_waited_for_and_comes_when_the_reader_reads(pipe: list[int]) -> None:
+    lines = Outlet(pipe[1])
+    async with running(lines):
+        assert lines.has_room
+        lines.put({"x": "x" * ROOM_BYTES})
+        assert not lines.has_room
+        found = []
+
+        async def wait() -> None:
+            found.append(await lines.room())
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(wait)
+            await read(pipe[0], ROOM_BYTES)
+    assert found == [True, True, True]
+
+
+async def test_who_has_waited_in_vain_lets_the_others_go_at_once(
+    pipe: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = Outlet(pipe[1])
+    async with running(lines):
+        lines.put({"x": "x" * 2 * ROOM_BYTES})
+        monkeypatch.setattr(outlet, "WAIT_SECONDS", 0.01)
+        assert not await lines.room()
+        monkeypatch.setattr(outlet, "WAIT_SECONDS", 3600)
+        assert not await lines.room()
+
+
+async def test_a_reader_that_has_come_back_is_waited_for_again(
+    pipe: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = Outlet(pipe[1])
+    async with running(lines):
+        size = lines_put(lines)
+        monkeypatch.setattr(outlet, "WAIT_SECONDS", 0.01)
+        assert not await lines.room()
+        await read(pipe[0], size)
+        await lines.drained()
+        size = lines_put(lines)
+        monkeypatch.setattr(outlet, "WAIT_SECONDS", BOUND_SECONDS)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read, pipe[0], size)
+            assert await lines.room()
+
+
+def lines_put(lines: Outlet) -> int:
+    lines.put({"x": "x" * 2 * ROOM_BYTES})
+    return 2 * ROOM_BYTES + len('{"x":""}\n')
+
+
+async def test_a_reader_that_leaves_is_noticed_though_nothing_is_written(pipe: list[int]) -> None:
+    lines = Outlet(pipe[1])
+    async with running(lines):
+        os.close(pipe.pop(0))
+        await lines.gone.wait()
+        lines.put({"n": 1})
+        await lines.drained()
+    assert lines.failure == "Broken pipe"
+    assert lines.has_room
+
+
+async def test_a_reader_that_leaves_with_lines_unread_ends_the_wait_for_it(pipe: list[int]) -> None:
+    lines = Outlet(pipe[1])
+    async with running(lines):
+        lines.put({"x": "x" * 2 * ROOM_BYTES})
+        await read(pipe[0], 10)
+        anyio.notify_closing(pipe[0])
+        os.close(pipe.pop(0))
+        assert await lines.room()
+        await lines.drained()
+    assert lines.gone.is_set()
+
+
+async def test_a_disk_that_is_full_is_a_reader_that_is_gone() -> None:
+    fd = os.open("/dev/full", os.O_WRONLY)
+    try:
+        lines = Outlet(fd)
+        async with running(lines):
+            lines.put({"n": 1})
+            await lines.gone.wait()
+    finally:
+        os.close(fd)
+    assert lines.failure == "No space left on device"
