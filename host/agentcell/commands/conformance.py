@@ -1,6 +1,6 @@
 """`agentcell conformance`."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -53,7 +53,7 @@ def conformance() -> None:
 
 @conformance.command(context_settings=VERBATIM)
 @_options
-def worker(context: click.Context, /, **given: object) -> None:
+def worker(context: click.Context, /, **given: Any) -> None:
     """Check a worker: one request line on stdin, events and one result on stdout.
 
     Its model is a scripted one, by ANTHROPIC_BASE_URL; HOME and the project are empty directories of each scene's own.
@@ -65,7 +65,7 @@ def worker(context: click.Context, /, **given: object) -> None:
 
 @conformance.command(context_settings=VERBATIM)
 @_options
-def host(context: click.Context, /, **given: object) -> None:
+def host(context: click.Context, /, **given: Any) -> None:
     """Check a host that speaks as `agentcell serve` does: many requests on one stdin.
 
     Start it with room for two to four sessions at a time, as in: agentcell conformance host -- agentcell serve -j 2

@@ -55,7 +55,7 @@ class Seen:
     seconds: float
     left: tuple[str, ...]
     asked: tuple[ModelRequest, ...]
-    told: Mapping[str, Any]
+    told: dict[str, Any]
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -142,6 +142,11 @@ class Stage:
     def stderr(self) -> str:
         """What it wrote there."""
         return self._stderr.read_text("utf-8", errors="replace")
+
+    def break_off(self) -> None:
+        """Kill what was started, so that nobody waits for it; from another thread."""
+        for program in self._programs:
+            program.kill()
 
     def close(self) -> None:
         """End whatever still runs."""

@@ -1,0 +1,51 @@
+"""A worker with a fault fails the checks that are about it, and no other."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from tests.conformance.broken_programs import Findings, failed, findings
+
+from agentcell.conformance.worker_checks import WORKER_CHECKS
+
+pytestmark = pytest.mark.slow
+
+FAULTS = {
+    "none": set(),
+    "two results": {"W04", "W12"},
+    "result not last": {"W05"},
+    "wrong order": {"W06"},
+    "prints on stdout": {"W03", "W12"},
+    "tools share stdout": {"W03", "W04", "W06", "W07", "W18"},
+    "no final line feed": {"W01"},
+    "carriage returns": {"W02"},
+    "dies of SIGTERM": {"W40"},
+    "wrong exit code": {"W08", "W40", "W41", "W42"},
+    "waits for the end": {"W13"},
+    "leaves a child": {"W44"},
+    "ignores its lifeline": {"W43"},
+    "forgives everything": {"W26", "W28", "W29", "W30", "W38"},
+    "takes 401 for a passing failure": {"W39"},
+    "greets late": {"W14"},
+}
+
+
+@pytest.fixture(scope="module")
+def found(temporary: Path) -> Mapping[str, Findings]:
+    return findings("workers.py", FAULTS, WORKER_CHECKS)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_fails_exactly_the_checks_that_are_about_it(found: Mapping[str, Findings], fault: str) -> None:
+    assert failed(found[fault]) == FAULTS[fault]
+
+
+def test_what_fails_says_what_was_expected_what_came_and_what_to_do(found: Mapping[str, Findings]) -> None:
+    finding = found["wrong exit code"]["W40"]
+    assert (finding.title, finding.expected, finding.came, finding.remedy) == (
+        "SIGTERM cancels, while a tool runs",
+        "exit code 143",
+        "1",
+        "end the tool, answer, exit",
+    )
+    assert all(one.expected and one.remedy for each in found.values() for one in each.values() if one.grade == "failed")
