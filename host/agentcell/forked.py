@@ -85,10 +85,10 @@ class ForkedChild(Child):
         """Send it a signal, if it lives."""
         if self.status is not None:
             return
-        if self._pidfd is None:
+        if self._pid is None:
             self._pending.append(number)
         else:
-            _send(self._pidfd, number)
+            self._send(self._pid, number)
 
     @property
     def is_swept(self) -> bool:
@@ -147,11 +147,13 @@ class ForkedChild(Child):
 
     def _take(self, report: Report, descriptors: list[int]) -> None:
         match report:
-            case {"pid": int(pid)} if descriptors:
-                self._pid, self._pidfd = pid, descriptors[0]
-                self._either.register(self._pidfd, select.EPOLLIN)
+            case {"pid": int(pid)}:
+                self._pid = pid
+                if descriptors:  # there may have been none left for it
+                    self._pidfd = descriptors[0]
+                    self._either.register(self._pidfd, select.EPOLLIN)
                 for number in self._pending:
-                    _send(self._pidfd, number)
+                    self._send(pid, number)
             case {"failed": int(number), "message": str(message)}:
                 self.failure = OSError(number, message)
             case {"status": int(status), "max_rss_kb": int(memory), "cpu_seconds": float(seconds)}:
@@ -159,10 +161,17 @@ class ForkedChild(Child):
             case {"swept": int(count), "is_clear": bool(is_clear)}:
                 self._swept, self._is_clear = count, is_clear
 
+    def _send(self, pid: int, number: signal.Signals) -> None:
+        with suppress(OSError):
+            if self._pidfd is not None:
+                signal.pidfd_send_signal(self._pidfd, number)
+            elif not self._has_ended:  # the server has not told of its death: the pid is its own
+                os.kill(pid, number)
+
     def _end(self) -> None:
         self._has_ended = True
         self._either.unregister(self._report)
-        if self._pidfd is None and self._status is None and self.failure is None:
+        if self._pid is None and self._status is None and self.failure is None:
             self.failure = OSError(errno.EPIPE, self._explain())
 
 
@@ -170,8 +179,3 @@ def _has_died(pidfd: int) -> bool:
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     return bool(poll.poll(0))
-
-
-def _send(pidfd: int, number: signal.Signals) -> None:
-    with suppress(OSError):
-        signal.pidfd_send_signal(pidfd, number)

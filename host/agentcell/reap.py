@@ -1,6 +1,7 @@
 """Ending a cell: its worker first, in its own way if it can, then whatever is left of it, until it is gone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from signal import SIGKILL, SIGTERM
 from typing import TypeVar
@@ -27,7 +28,7 @@ async def end_worker(child: Child, exited: anyio.Event, forced: anyio.Event) -> 
         await first_of(exited, forced)
     if exited.is_set():
         return []
-    below = await in_thread(partial(cell.descendants, child.pid)) if child.pid is not None else []
+    below = await in_thread(partial(_below, child.pid)) if child.pid is not None else []
     child.send(SIGKILL)
     with anyio.move_on_after(cell.KILL_SECONDS):
         await exited.wait()
@@ -37,12 +38,12 @@ async def end_worker(child: Child, exited: anyio.Event, forced: anyio.Event) -> 
 async def sweep(
     child: Child,
     marker: str,
-    below: list[psutil.Process],
+    below: Callable[[], Iterable[psutil.Process]],
     forced: anyio.Event,
     *,
     afterwards: Callable[[], object],
 ) -> int:
-    """End what an ended child left: whatever its starter knows of, carries the marker or is in `below`; how many.
+    """End what an ended child left: whatever its starter knows of, carries the marker or is `below`; how many.
 
     Where the kernel has told the starter that none of its descendants is left, the marker is looked for once, in what
     others may have started for it; otherwise twice. At once when `forced`. Bounded; to be shielded. `afterwards` is
@@ -55,7 +56,7 @@ async def sweep(
         tasks.cancel_scope.cancel()
 
     def find() -> list[psutil.Process]:
-        return list({*cell.marked(marker), *filter(cell.is_alive, below)})
+        return list({*cell.marked(marker), *filter(cell.is_alive, below())})
 
     term_seconds = 0.0 if forced.is_set() else cell.TERM_SECONDS
     clear_looks = 1 if child.is_clear else cell.CLEAR_LOOKS
@@ -66,6 +67,12 @@ async def sweep(
         return ended
 
     return swept + await in_thread(finish)
+
+
+def _below(pid: int) -> list[psutil.Process]:
+    with suppress(OSError):  # without a descriptor left: what was seen before, and the marker, have to do
+        return cell.descendants(pid)
+    return []
 
 
 async def _hurry(child: Child, forced: anyio.Event) -> None:

@@ -19,7 +19,6 @@ from agentcell.limits import Limits
 from agentcell.listener import Listener, OnEvent
 from agentcell.log import Log
 from agentcell.orders import Order
-from agentcell.processes import survivors
 from agentcell.reap import sweep
 from agentcell.record import Record
 from agentcell.resources import Resources, sharing
@@ -197,8 +196,7 @@ class _Cell:
             await supervision.run(line)
         finally:
             with anyio.CancelScope(shield=True):
-                below = [*supervision.below, *survivors(supervision.gauge.last)]
-                clear = self.surroundings.clear
+                below, clear = supervision.seen_below, self.surroundings.clear
                 swept = await sweep(child, self.order.marker, below, self.order.stop.forced, afterwards=clear)
         return swept
 

@@ -39,11 +39,12 @@ def remove(directory: Path) -> None:
 def sweep_stale(environment: Mapping[str, str], *, older_than: float = STALE_SECONDS) -> None:
     """Remove what hosts that were killed have left there. `older_than` is in seconds. Blocks."""
     place = Path(_place(environment) or tempfile.gettempdir())
-    for directory in place.glob(f"{PREFIX}*"):
-        with suppress(OSError):
-            if time.time() - directory.stat().st_mtime > older_than:
-                with held(directory):
-                    remove(directory)
+    with suppress(OSError):
+        for directory in place.glob(f"{PREFIX}*"):
+            with suppress(OSError):
+                if time.time() - directory.stat().st_mtime > older_than:
+                    with held(directory):
+                        remove(directory)
 
 
 def _place(environment: Mapping[str, str]) -> str | None:

@@ -5,9 +5,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from math import inf
 from signal import SIGKILL
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
+import psutil
 
 from agentcell.causes import Cause, Exceeded, Limited, Lingered, Stopped
 from agentcell.gauge import Gauge
@@ -16,14 +17,12 @@ from agentcell.listener import Listener
 from agentcell.log import Log
 from agentcell.meter import Meter
 from agentcell.orders import Order
+from agentcell.processes import survivors
 from agentcell.reap import end_worker
 from agentcell.record import Record
 from agentcell.spawn import Child
 from agentcell.tail import Tail
 from agentcell_protocol.framing import LineFramer
-
-if TYPE_CHECKING:
-    import psutil
 
 EXIT_SECONDS = 5.0
 """From the result line to the worker's exit: nothing is left to be done by then."""
@@ -44,7 +43,7 @@ MILESTONES = frozenset({"session_started", "outcome"})
 class Supervision:
     """Watches a child for as long as it lives.
 
-    Afterwards `cause` says why the host ended it (None: it ended by itself), `below` what was left below it,
+    Afterwards `cause` says why the host ended it (None: it ended by itself), `seen_below` what was left below it,
     `record` and `tail` hold what it said, and `gauge` what it took.
     """
 
@@ -60,7 +59,6 @@ class Supervision:
         on_started: Callable[[], object],
     ) -> None:
         self.cause: Cause | None = None
-        self.below: list[psutil.Process] = []
         self.record = record
         self.tail = Tail()
         self.gauge = Gauge(lambda: child.pid, order.limits)
@@ -81,6 +79,7 @@ class Supervision:
         self._drained = anyio.Event()
         self._tail_kept = anyio.Event()
         self._work: list[anyio.CancelScope] = []
+        self._below: list[psutil.Process] = []
 
     async def run(self, line: bytes) -> None:
         """Send the request and return when the worker is gone. A cancellation ends the worker first."""
@@ -103,6 +102,10 @@ class Supervision:
             finally:
                 await self._finish()
                 tasks.cancel_scope.cancel()
+
+    def seen_below(self) -> list[psutil.Process]:
+        """What was seen below the worker and still lives. Raises OSError without a descriptor to look with."""
+        return [*self._below, *survivors(self.gauge.last)]
 
     async def _shielded(self, work: Callable[[], Awaitable[None]]) -> None:
         """Do it until `_finish` stops it: an ending worker is still listened to."""
@@ -229,7 +232,7 @@ class Supervision:
 
     async def _end_worker(self) -> None:
         if not self._exited.is_set():
-            self.below = await end_worker(self._child, self._exited, self._stop.forced)
+            self._below = await end_worker(self._child, self._exited, self._stop.forced)
         with anyio.move_on_after(LAST_EVENTS_SECONDS):
             await self._drained.wait()
         self._listener.close()

@@ -69,13 +69,16 @@ class Surroundings:
 
     def described(self, result: SessionResult) -> SessionResult:
         """The result with the place where its conversation is kept, and with the notices."""
-        session_id = result.session_id
-        if self._keep is False or self._folder is None or session_id is None or not is_session_id(session_id):
-            transcript = None
-        else:
-            transcript = find(self._folder, session_id) or find(self._root / session_id, session_id)
+        transcript = self._transcript(result.session_id)
         warnings = [*result.warnings, *self.notices]
         return result.model_copy(update={"transcript": transcript and str(transcript), "warnings": warnings})
+
+    def _transcript(self, session_id: str | None) -> Path | None:
+        if self._keep is False or self._folder is None or session_id is None or not is_session_id(session_id):
+            return None
+        with suppress(OSError):  # without a descriptor left it is there, and cannot be seen
+            return find(self._folder, session_id) or find(self._root / session_id, session_id)
+        return None
 
     def _prepare(self) -> None:
         temporary = self._directory / "tmp"

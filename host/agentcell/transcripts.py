@@ -124,9 +124,10 @@ def _make(root: Path, session_id: str) -> Path:
 def _tidy(root: Path, session_id: str) -> None:
     """What was said in the session's other conversations gets directories of their own; nothing stays without use."""
     directory = root / session_id
-    for file in directory.glob("*/*.jsonl"):
-        if file.stem != session_id and is_session_id(file.stem):
-            _move(file, root / file.stem / file.parent.name)
+    with suppress(OSError):
+        for file in directory.glob("*/*.jsonl"):
+            if file.stem != session_id and is_session_id(file.stem):
+                _move(file, root / file.stem / file.parent.name)
     for folder, _, files in os.walk(directory, topdown=False):
         with suppress(OSError):
             Path(folder).rmdir()  # those that are empty

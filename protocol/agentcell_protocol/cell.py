@@ -114,9 +114,9 @@ def process_at(pid: int) -> psutil.Process | None:
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether it still runs; a zombie does not."""
+    """Whether it still runs; a zombie does not, unless only the first of its threads has ended."""
     try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        return process.is_running() and (process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1)
     except psutil.Error:
         return False
 
@@ -188,7 +188,7 @@ def _found(find: Callable[[], Iterable[psutil.Process]]) -> list[psutil.Process]
 
 def signal_process(process: psutil.Process, number: int) -> None:
     """Send a signal to exactly this process, if it is still there."""
-    with suppress(psutil.Error):
+    with suppress(psutil.Error, OSError):  # without a descriptor left, who it is cannot be seen: another time
         process.send_signal(number)
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from agentcell.forked import ForkedChild
 from agentcell.forkserver import ForkServer, can_fork
 from agentcell.spawn import UNSEEN, Child
 from agentcell_protocol.cell import MARKER
+from agentcell_protocol.forking import send_report
 
 pytestmark = pytest.mark.anyio
 
@@ -445,3 +447,43 @@ def test_where_there_is_no_fork_server_that_is_known(monkeypatch: pytest.MonkeyP
     assert can_fork()
     monkeypatch.setattr(sys, "platform", "darwin")
     assert not can_fork()
+
+
+def lowest_free_descriptor(process: psutil.Process) -> int:
+    taken = {int(entry.name) for entry in Path(f"/proc/{process.pid}/fd").iterdir()}
+    return next(fd for fd in range(len(taken) + 1) if fd not in taken)
+
+
+async def test_a_server_without_a_descriptor_left_tells_of_a_death_and_ends_what_is_left_later(
+    own_workers: ForkedWorkers,
+) -> None:
+    async with started(own_workers, LIVES) as another, started(own_workers, STRAYS + "sys.stdin.read()") as child:
+        await up(another)
+        await see_up(child, 4)
+        server = server_of(own_workers)
+        before = server.rlimit(psutil.RLIMIT_NOFILE)
+        server.rlimit(psutil.RLIMIT_NOFILE, (lowest_free_descriptor(server), before[1]))
+        child.stdin.close()
+        assert await child.exited() == 0
+        server.rlimit(psutil.RLIMIT_NOFILE, before)
+        assert (await child.swept(), child.is_clear) == (4, True)
+        assert [process.pid for process in server.children(recursive=True)] == [another.pid]
+
+
+@pytest.fixture
+def cat() -> Iterator["subprocess.Popen[bytes]"]:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        yield process
+
+
+async def test_a_cell_is_known_by_its_pid_where_there_was_no_descriptor_left_for_it(
+    cat: "subprocess.Popen[bytes]",
+) -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    pipes = {name: FileIO(os.open(os.devnull, os.O_RDWR)) for name in ("stdin", "stdout", "stderr")}
+    with theirs, closing(ForkedChild(ours, str, **pipes)) as child:
+        child.send(signal.SIGTERM)
+        send_report(theirs, {"pid": cat.pid})
+        assert child.pid == cat.pid
+        send_report(theirs, {"status": cat.wait(BOUND_SECONDS), "max_rss_kb": 1, "cpu_seconds": 0.0})
+        assert (await child.exited(), child.failure) == (-signal.SIGTERM, None)

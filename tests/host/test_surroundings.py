@@ -1,5 +1,6 @@
 """What a cell finds around it depends on where its credentials come from."""
 
+import errno
 import os
 import time
 from collections.abc import Mapping
@@ -158,3 +159,15 @@ async def test_a_hundred_sessions_leave_no_files(home: Path, monkeypatch: pytest
             tasks.start_soon(run, host)
     assert [path.name for path in home.parent.iterdir()] == ["home"]
     assert not kept_root(around).exists()
+
+
+def test_a_session_ends_though_there_is_no_descriptor_to_look_at_what_it_left(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def glob(path: Path, pattern: str) -> list[Path]:
+        raise OSError(errno.EMFILE, "Too many open files", str(path))
+
+    with Surroundings(request(home), environment(home, ANTHROPIC_API_KEY=KEY)) as around:
+        monkeypatch.setattr(Path, "glob", glob)
+        around.clear()
+        assert around.described(done()) == done()

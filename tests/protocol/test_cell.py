@@ -310,3 +310,38 @@ def test_a_look_without_a_descriptor_counts_for_nothing(cells: Cells) -> None:
     assert cell.end(find) == 1
     assert list(looks) == []
     assert not psutil.pid_exists(child.pid)
+
+
+FIRST_THREAD_ENDS = """
+import ctypes, signal, threading
+first = threading.main_thread().native_id
+def go_on():
+    while open(f"/proc/self/task/{first}/stat").read().rpartition(")")[2].split()[0] != "Z":
+        pass
+    print("ready", flush=True)
+    threading.Event().wait()
+threading.Thread(target=go_on).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+"""Looks like a zombie, and goes on with its other threads."""
+
+
+def test_a_process_of_which_only_the_first_thread_has_ended_lives_and_is_ended(cells: Cells) -> None:
+    child = cells.start(sys.executable, "-c", FIRST_THREAD_ENDS)
+    assert cell.is_alive(psutil.Process(child.pid))
+    found = [process for process in cell.descendants() if process.pid == child.pid]
+    assert cell.end(lambda: filter(cell.is_alive, found), awaited={child.pid}) == 1
+    assert child.wait(timeout=WAIT_SECONDS) in {-signal.SIGTERM, -signal.SIGKILL}
+
+
+def test_who_cannot_be_looked_at_for_want_of_a_descriptor_is_not_signalled(
+    cells: Cells, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = psutil.Process(cells.shell(STAY).pid)
+
+    def send(number: int) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(child, "send_signal", send)
+    cell.signal_process(child, signal.SIGKILL)
+    assert cell.is_alive(child)

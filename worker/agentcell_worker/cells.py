@@ -116,7 +116,7 @@ class Cells:
         seen = {"max_rss_kb": spent.ru_maxrss, "cpu_seconds": spent.ru_utime + spent.ru_stime}
         send_report(dead.report, {"status": os.waitstatus_to_exitcode(status), **seen})
         self._dead.append(dead)
-        if self._left_by(dead) or self._stirs:
+        if self._may_have_left(dead):
             self._begin_sweep(dead)
         else:
             self._close(dead)
@@ -141,6 +141,12 @@ class Cells:
         self._forget(dead.report)
         dead.report.close()
         self._dead.remove(dead)
+
+    def _may_have_left(self, dead: Cell) -> bool:
+        try:
+            return bool(self._left_by(dead)) or self._stirs
+        except OSError:  # there was no descriptor left to look with
+            return True
 
     def _left_by(self, dead: Cell) -> list[psutil.Process]:
         """What lives of a dead cell: a child of ours that is no cell is what one left, and all below it as well."""
