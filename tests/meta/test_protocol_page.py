@@ -10,6 +10,7 @@ from tests.golden.lines import messages, read
 from tests.meta.source import MODULES, ROOT
 
 from agentcell.limits import Limits
+from agentcell.serve.runs import MAX_WAITING
 from agentcell_protocol.codec import MAX_DEPTH
 from agentcell_protocol.errors import Category
 from agentcell_protocol.events import Event
@@ -17,7 +18,8 @@ from agentcell_protocol.exitcodes import exit_code
 from agentcell_protocol.framing import LINE_LIMIT
 from agentcell_protocol.request import MAX_SCHEMA, SessionRequest
 from agentcell_protocol.result import Attempt, SessionResult
-from agentcell_protocol.schema import committed
+from agentcell_protocol.schema import KINDS, committed
+from agentcell_protocol.serving import CancelLine, Refused, RunLine, ServeHello, ServeWarning, ShutdownLine, Thinned
 from agentcell_worker.agents.registry import AGENT_CONFIGS
 
 PAGE = (ROOT / "docs" / "protocol.md").read_text("utf-8")
@@ -25,13 +27,16 @@ PAGE = (ROOT / "docs" / "protocol.md").read_text("utf-8")
 EXAMPLES = [
     line for block in re.findall(r"^```json\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE) for line in block.splitlines()
 ]
-GOLDEN = {line.decode() for kind in ("request", "event", "result") for line in read(kind)}
+GOLDEN = {line.decode() for kind in KINDS for line in read(kind)}
+
+SERVED = (RunLine, CancelLine, ShutdownLine, ServeHello, Refused, ServeWarning, Thinned)
 
 NAMES = {
     *SessionRequest.model_fields,
     *SessionResult.model_fields,
     *Attempt.model_fields,
     *(field.name for field in fields(Limits)),
+    *(name for line in SERVED for name in (*line.model_fields, *get_args(line.model_fields["type"].annotation))),
     *Category,
     *(get_args(event.__annotations__["type"])[0] for event in get_args(Event)),
 }
@@ -44,7 +49,8 @@ def test_an_example_is_a_golden_line(line: str) -> None:
 
 def test_every_kind_of_message_has_an_example() -> None:
     shown = {json.loads(line).get("type", "request") for line in EXAMPLES}
-    assert shown == {"request", "result", *(event["type"] for event in messages("event"))}
+    sent = {message.get("type", "request") for kind in KINDS for message in messages(kind)}
+    assert shown == sent
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
@@ -67,7 +73,7 @@ def test_what_a_wrong_request_is_told_is_what_it_is_told() -> None:
 
 
 def test_the_numbers_are_those_of_the_code() -> None:
-    for number in (LINE_LIMIT, MAX_SCHEMA, MAX_DEPTH):
+    for number in (LINE_LIMIT, MAX_SCHEMA, MAX_DEPTH, MAX_WAITING):
         assert f"{number:,} " in PAGE
 
 
