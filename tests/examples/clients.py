@@ -1,5 +1,7 @@
 """The examples in other languages, and how a user starts them."""
 
+import os
+import select
 import shutil
 import subprocess
 import sys
@@ -20,11 +22,11 @@ from agentcell.offline import Endpoint
 
 EXAMPLES = ROOT / "examples"
 
-BOUND_SECONDS = 120.0
-"""For a client and its sessions, which take some seconds on an idle machine."""
+BOUND_SECONDS = 240.0
+"""For a client and its sessions, which take some seconds on an idle machine, and a minute on a busy one."""
 
-GONE_SECONDS = 15.0
-"""For everything to be gone after a death; five on an idle machine."""
+GONE_SECONDS = 30.0
+"""For everything to be gone after a death, which takes a few on an idle machine."""
 
 INTERPRETERS = {"shell": ("sh", "sh"), "node": ("node", "mjs"), "perl": ("perl", "pl")}
 """Of each language: what runs it, and how its files end."""
@@ -102,11 +104,46 @@ class User:
         with ending(process, BOUND_SECONDS):
             yield process
 
+    def without(self, variable: str) -> "User":
+        """The same one with that variable not set."""
+        return User(self.home, {name: value for name, value in self.environment.items() if name != variable})
+
+    def on_a_machine_without(self, program: str) -> "User":
+        """The same one, where that program is not installed."""
+        programs = self.home / "programs"
+        programs.mkdir()
+        for folder in map(Path, self.environment["PATH"].split(os.pathsep)):
+            for found in folder.iterdir() if folder.is_dir() else ():
+                if found.name != program and not (programs / found.name).is_symlink():
+                    (programs / found.name).symlink_to(found)
+        return User(self.home, {**self.environment, "PATH": str(programs)})
+
     def living(self) -> list[psutil.Process]:
         """All that runs for this user."""
         return living(self.home)
 
-    def nothing_is_left(self) -> None:
-        """No process, and no temporary file, at most a moment from now."""
+    def nothing_runs(self) -> None:
+        """At most a moment from now."""
         _, alive = psutil.wait_procs(self.living(), timeout=GONE_SECONDS)
-        assert (alive, self.living(), list((self.home / "tmp").iterdir())) == ([], [], [])
+        assert (alive, self.living()) == ([], [])
+
+    def nothing_is_left(self) -> None:
+        """The same, and no temporary file."""
+        self.nothing_runs()
+        assert list((self.home / "tmp").iterdir()) == []
+
+
+@contextmanager
+def at_work(user: User) -> Iterator[int]:
+    """A pipe that is readable once a tool has begun that does not end; see `wait_for_tool`."""
+    os.mkfifo(user.project / "up")
+    reader = os.open(user.project / "up", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        yield reader
+    finally:
+        os.close(reader)
+
+
+def wait_for_tool(up: int) -> None:
+    """Wait until it has begun."""
+    assert select.select([up], [], [], BOUND_SECONDS)[0], "the tool did not start"

@@ -1,14 +1,11 @@
 """Whichever of a client and its child is killed, nothing is left running."""
 
-import os
-import select
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
-from tests.examples.clients import BOUND_SECONDS, LANGUAGES, STALLS, WORKS, User, client, python
+from tests.examples.clients import BOUND_SECONDS, LANGUAGES, STALLS, WORKS, User, at_work, client, python, wait_for_tool
 
 from agentcell.offline import offline_model
 
@@ -18,58 +15,39 @@ each_language = pytest.mark.parametrize("language", LANGUAGES)
 each_client = pytest.mark.parametrize("name", ["one", "several"])
 
 
-@contextmanager
-def at_work(user: User) -> Iterator[int]:
-    """A pipe that is readable once a tool has begun that does not end."""
-    os.mkfifo(user.project / "up")
-    reader = os.open(user.project / "up", os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        yield reader
-    finally:
-        os.close(reader)
-
-
 @pytest.fixture
 def user(tmp_path: Path) -> Iterator[User]:
     with offline_model({"sessions": [{"session": 1, "turns": [WORKS, STALLS]}], "turns": [STALLS]}) as endpoint:
         yield User.at(tmp_path, endpoint)
 
 
-def wait_for(up: int) -> None:
-    assert select.select([up], [], [], BOUND_SECONDS)[0], "the tool did not start"
-
-
 @each_client
 @each_language
 def test_a_client_that_is_killed_takes_its_sessions_with_it(user: User, language: str, name: str) -> None:
     with at_work(user) as up, user.starting(client(language, name)) as process:
-        wait_for(up)
-        before = user.living()
-        assert len(before) >= 5  # the client, its child, the worker, the CLI, the tool
+        wait_for_tool(up)
+        assert len(user.living()) >= 5  # the client, its child, the worker, the CLI, the tool
         process.kill()
-        _, alive = psutil.wait_procs(before, timeout=BOUND_SECONDS)
-        assert alive == []
-    user.nothing_is_left()
+        process.wait(BOUND_SECONDS)
+        user.nothing_is_left()
 
 
 @each_client
 @each_language
 def test_a_client_whose_child_is_killed_says_so_and_fails(user: User, language: str, name: str) -> None:
     with at_work(user) as up, user.starting(client(language, name)) as process:
-        wait_for(up)
+        wait_for_tool(up)
         [child] = [one for one in psutil.Process(process.pid).children() if "agentcell" in " ".join(one.cmdline())]
         child.kill()
         _, err = process.communicate(timeout=BOUND_SECONDS)
     assert process.returncode not in {0, None}
     assert {"one": "agentcell-worker ended", "several": "agentcell serve ended"}[name] in err.decode()
-    _, alive = psutil.wait_procs(user.living(), timeout=BOUND_SECONDS)
-    assert (alive, user.living()) == ([], [])
+    user.nothing_runs()
 
 
 def test_an_app_that_is_killed_takes_its_session_with_it(user: User) -> None:
     with at_work(user) as up, user.starting(python("coder_phase")) as process:
-        wait_for(up)
-        before = user.living()
+        wait_for_tool(up)
         process.kill()
-        _, alive = psutil.wait_procs(before, timeout=BOUND_SECONDS)
-        assert (alive, user.living()) == ([], [])
+        process.wait(BOUND_SECONDS)
+        user.nothing_runs()

@@ -1,6 +1,5 @@
 """The examples of one session through `agentcell-worker` do what they say."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,7 +38,7 @@ def test_the_answer_is_printed_as_it_is_and_the_message_arrives_as_it_is(
 
 
 def test_the_shell_does_without_jq(user: User, endpoint: Endpoint) -> None:
-    ended = without("jq", user).run(client("shell", "one", ODD))
+    ended = user.on_a_machine_without("jq").run(client("shell", "one", ODD))
     assert (ended.returncode, ended.stdout) == (0, f"{ANSWER}\n"), ended.stderr
     assert [asked.prompt for asked in endpoint.requests if asked.kind == "turn"] == [ODD]
 
@@ -50,14 +49,3 @@ def test_a_session_that_fails_is_told_with_its_category_and_the_exit_code(user: 
     told = f"failed (bad_request): project_dir: {user.project}/nowhere is not a directory; name the directory"
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.startswith(told)
-
-
-def without(program: str, user: User) -> User:
-    """The same user on a machine that does not have that program."""
-    programs = user.home / "programs"
-    programs.mkdir()
-    for folder in user.environment["PATH"].split(os.pathsep):
-        for found in Path(folder).iterdir() if Path(folder).is_dir() else ():
-            if found.name != program and not (programs / found.name).is_symlink():
-                (programs / found.name).symlink_to(found)
-    return User(user.home, {**user.environment, "PATH": str(programs)})

@@ -3,11 +3,15 @@
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.examples.clients import LANGUAGES, STALLS, User, client
 
 from agentcell.offline import Endpoint, offline_model
+
+if TYPE_CHECKING:
+    import subprocess
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -32,13 +36,20 @@ def user(tmp_path: Path, endpoint: Endpoint) -> User:
 
 @each_language
 def test_two_are_answered_and_the_last_is_cancelled(user: User, language: str) -> None:
-    ended = user.run(client(language, "several"))
+    two_are_answered_and_the_last_is_cancelled(user.run(client(language, "several")))
+
+
+def test_the_shell_does_without_jq(user: User) -> None:
+    two_are_answered_and_the_last_is_cancelled(user.on_a_machine_without("jq").run(client("shell", "several")))
+
+
+def two_are_answered_and_the_last_is_cancelled(ended: "subprocess.CompletedProcess[str]") -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
     told = by_run(ended.stdout)
     assert set(told) == {"q1", "q2", "q3"}
     assert told["q1"][-1] == "complete: A shop."
     assert told["q2"][-1] == 'complete: Tests, and "docs" ✅.'
-    assert told["q3"][-1].startswith("cancelled: ")
+    assert told["q3"][-1].startswith("cancelled: the session was cancelled")
     assert {"session_started", "text: A shop."} <= set(told["q1"])
     assert "session_started" in told["q3"]
 
