@@ -6,7 +6,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from math import ceil, inf
 
@@ -125,16 +125,10 @@ def read_linux_pids() -> list[int]:
 
 def read_linux_row(pid: int) -> Row | None:
     """The process as the kernel has it; None when it is gone or waits only to be reaped."""
-    try:
-        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        return _parse(pid, os.read(fd, ROW_BYTES))
-    except OSError:
-        return None
-    finally:
-        os.close(fd)
+    row = _read_stat(f"/proc/{pid}/stat", pid)
+    if row is not None and row.threads > 1 and not row.memory_mb:
+        return _seen_by_its_threads(row)
+    return row
 
 
 def read_any_pids() -> list[int]:
@@ -162,11 +156,34 @@ def read_any_row(pid: int) -> Row | None:
         return None
 
 
+def _read_stat(path: str, pid: int) -> Row | None:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return _parse(pid, os.read(fd, ROW_BYTES))
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+
+
+def _seen_by_its_threads(row: Row) -> Row:
+    """With the memory of a process whose first thread has ended: the kernel tells it of the others."""
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{row.pid}/task"):  # noqa: PTH208 - as above
+            seen = _read_stat(f"/proc/{row.pid}/task/{thread}/stat", row.pid)
+            if seen is not None and seen.memory_mb:
+                return replace(row, memory_mb=seen.memory_mb)
+    return row
+
+
 def _parse(pid: int, stat: bytes) -> Row | None:
     """A line of proc_pid_stat(5); the name may hold anything, so what follows it is found from the end."""
     head, _, tail = stat.rpartition(b") ")
     fields = tail.split(None, LAST_FIELD + 1)
-    if not fields or fields[0] in b"ZX":
+    if not fields or (fields[0] in b"ZX" and int(fields[17]) < 2):  # a zombie with threads is one that goes on
         return None
     return Row(
         pid=pid,
@@ -181,9 +198,12 @@ def _parse(pid: int, stat: bytes) -> Row | None:
 
 def _proportional_mb(row: Row) -> float:
     try:
-        return float(psutil.Process(row.pid).memory_full_info().pss) / MEBIBYTE
+        share = float(psutil.Process(row.pid).memory_full_info().pss) / MEBIBYTE
     except (AttributeError, psutil.Error, OSError):
         return row.memory_mb
+    if not share and (now := read_row(row.pid)) is not None:  # its first thread has ended
+        return now.memory_mb
+    return share
 
 
 def _descriptors(row: Row) -> int:

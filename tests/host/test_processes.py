@@ -4,6 +4,7 @@ import errno
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -164,3 +165,30 @@ def test_what_processes_share_counts_once() -> None:
         assert count_descriptors(rows) >= 6
     assert weigh(rows) == sum(row.memory_mb for row in rows)
     assert count_descriptors(rows) == 0
+
+
+FIRST_THREAD_ENDS = """
+import ctypes, threading
+first = threading.main_thread().native_id
+held = bytearray(b"x") * 50_000_000
+def go_on():
+    while open(f"/proc/self/task/{first}/stat").read().rpartition(")")[2].split()[0] != "Z":
+        pass
+    print("up", flush=True)
+    threading.Event().wait()
+threading.Thread(target=go_on).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+def test_a_process_whose_first_thread_has_ended_is_seen_with_what_it_takes_and_can_be_killed() -> None:
+    command = [sys.executable, "-c", FIRST_THREAD_ENDS]
+    with ending(subprocess.Popen(command, stdout=subprocess.PIPE, bufsize=0)) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"up\n"
+        found = read_row(process.pid)
+        assert found is not None
+        assert found.memory_mb > 45
+        assert weigh([found]) > 45
+        kill(found)
+        assert process.wait(60) == -signal.SIGKILL
