@@ -15,7 +15,7 @@ BROKEN = Path(__file__).with_name("broken")
 PATIENCE_SECONDS = 10.0
 """For what takes a fraction of a second; a fault of which nothing comes costs this."""
 
-PROGRAMS_AT_ONCE = 4
+PROGRAMS_AT_ONCE = 5
 SCENES_AT_ONCE = 3
 """Most of the time of a fault is waiting."""
 

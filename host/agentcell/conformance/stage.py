@@ -90,6 +90,7 @@ class Stage:
         self._home = folder / "home"
         self._stderr = folder / "stderr"
         self._programs: list[Program] = []
+        self._is_over = False
         self._environment = {**offline_environment(endpoint, self._home), **setting.env, MARK: str(self._home)}
         self.project.mkdir()
         self._home.mkdir()
@@ -103,6 +104,8 @@ class Stage:
         """Start the program."""
         program = Program(self._setting.command, self._environment, self._stderr, self._setting.patience)
         self._programs.append(program)
+        if self._is_over:
+            program.kill()
         return program
 
     def given(self, data: bytes, *, ends: bool = True) -> Seen:
@@ -144,7 +147,8 @@ class Stage:
         return self._stderr.read_text("utf-8", errors="replace")
 
     def break_off(self) -> None:
-        """Kill what was started, so that nobody waits for it; from another thread."""
+        """Kill what was started, or just is, so that nobody waits for it; from another thread."""
+        self._is_over = True
         for program in self._programs:
             program.kill()
 

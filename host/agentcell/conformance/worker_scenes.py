@@ -51,11 +51,11 @@ def answering(*turns: Mapping[str, Any], answer: str = ANSWER, repeat: int = 1) 
     return {"turns": [*turns, {"text": answer, "repeat": repeat, "times": "always"}]}
 
 
-def session(name: str, script: Mapping[str, Any], *, ends: bool = True, **members: Any) -> Scene:
+def session(name: str, script: Mapping[str, Any], **members: Any) -> Scene:
     """A whole session, of a request with these members."""
 
     def play(stage: Stage) -> Seen:
-        return stage.given(line(stage.request(**members)), ends=ends)
+        return stage.given(line(stage.request(**members)))
 
     return Scene(name, play, script)
 
@@ -71,24 +71,19 @@ def refusal(name: str, data: bytes | None = None, *, ends: bool = True, **member
     return Scene(name, play, NO_MODEL)
 
 
-def cancelling(name: str, number: signal.Signals) -> Scene:
-    """A session that gets a signal while the model does not answer."""
-
-    def play(stage: Stage) -> Seen:
-        program = stage.start()
-        program.say(stage.request())
-        stage.wait_until(stage.asked, program)
-        program.signal(number)
-        return stage.seen(program)
-
-    return Scene(name, play, STALLING)
-
-
 def _while_a_tool_runs(stage: Stage) -> Seen:
     program = stage.start()
     program.say(stage.request(events="summary", allowed_tools=["Bash"]))
     stage.wait_until((stage.project / BEGUN).exists, program)
     program.signal(signal.SIGTERM)
+    return stage.seen(program)
+
+
+def _while_the_model_is_asked(stage: Stage) -> Seen:
+    program = stage.start()
+    program.say(stage.request())
+    stage.wait_until(stage.asked, program)
+    program.signal(signal.SIGINT)
     return stage.seen(program)
 
 
@@ -112,18 +107,16 @@ def _with_everything(stage: Stage) -> Seen:
 
 
 PLAIN = session("a plain session", answering(), starting_message=MESSAGE)
-OPEN = session("a session whose stdin stays open", answering(), ends=False)
 SUMMARY = Scene("a session with a tool", _with_everything, answering(bash(f"{PRINTS}; {LEAVES}"), answer="It is done."))
-FULL = session("a session with all events", answering(answer="one two three four", repeat=20), events="full")
 BIG = session(
-    "a big session",
+    "a big session with all events",
     answering(answer="0123456789abcdef", repeat=ANSWERED_CHARACTERS // 16),
     starting_message="x" * SENT_CHARACTERS + END_OF_MESSAGE,
+    events="full",
 )
 REFUSED_KEY = session("a refused key", REFUSING)
 BY_TERM = Scene("SIGTERM while a tool runs", _while_a_tool_runs, answering(bash(ENDLESS)))
-BY_INT = cancelling("SIGINT", signal.SIGINT)
-BY_HUP = cancelling("SIGHUP", signal.SIGHUP)
+BY_INT = Scene("SIGINT while the model does not answer", _while_the_model_is_asked, STALLING)
 CUT = Scene("the end of the lifeline", _without_a_caller, STALLING)
 
 NO_JSON = refusal("no JSON", b"hello\n")
@@ -144,8 +137,8 @@ BOM_AND_CR = refusal("a BOM and a CR", b"\xef\xbb\xbf" + LESS + b"\r\n")
 BLANKS = refusal("blank lines first", b"\n\r\n  \n" + LESS + b"\n")
 LATER_LINES = refusal("later lines", LESS + b"\nhello\n" + LESS + b"\n")
 
-SESSIONS = (PLAIN, SUMMARY, FULL, BIG, REFUSED_KEY)
-CANCELLED = (BY_TERM, BY_INT, BY_HUP, CUT)
+SESSIONS = (PLAIN, SUMMARY, BIG, REFUSED_KEY)
+CANCELLED = (BY_TERM, BY_INT, CUT)
 REFUSALS = (
     *(NO_JSON, ARRAY, INDENTED, UNKNOWN, MISSING, WRONG_TYPE, WRONG_DETAIL, OTHER_VERSION, EMPTY, TOO_LONG),
     *(NO_LINE_END, BOM_AND_CR, BLANKS, LATER_LINES),
