@@ -165,13 +165,13 @@ def test_a_program_that_is_killed_ends_it_though_its_pipes_live_on(tmp_path: Pat
         wait_for_death(pid)
 
 
-def test_a_reader_that_reads_nothing_does_not_hold_up_a_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_reads_nothing_does_not_hold_up_two_signals(tmp_path: Path) -> None:
     with serve(tmp_path, "-j", "1") as program:
         program.run("r1", {"text": "x" * 4000, "times": 200}, *BASHFUL, events="summary")
         program.until("text")
-        for number in (signal.SIGTERM, signal.SIGTERM):
+        for number in (signal.SIGTERM, signal.SIGINT):
             program.process.send_signal(number)
-        assert program.code() == 143
+        assert program.code() in {143, 130}  # whichever was delivered first
 
 
 @pytest.mark.parametrize(("closed", "named"), [("<&-", b"stdin"), (">&-", b"stdout")])

@@ -303,7 +303,7 @@ async def test_events_are_thinned_for_a_reader_that_does_not_read_and_results_ar
             for number in range(3):
                 await client.run(f"r{number}", {"text": "x" * 4000, "times": TEXTS}, events="summary")
             await client.run("last", {"spawn": opens})
-            await anyio.to_thread.run_sync(wait)
+            await anyio.to_thread.run_sync(wait, abandon_on_cancel=True)
         await client.send({"type": "shutdown"})
         _, *lines = await client.rest()
     assert ends(lines) == dict.fromkeys(("r0", "r1", "r2", "last"), "complete")
@@ -350,6 +350,38 @@ async def test_a_second_signal_kills_what_minds_nothing(tmp_path: Path, monkeypa
         result = (await client.rest())[-1]
         assert (result["error"]["details"]["signal"], result["signal"]) == ("SIGINT", "SIGKILL")
     assert client.code == 130
+
+
+async def test_after_a_signal_the_last_lines_are_waited_for_but_not_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outlet, "WAIT_SECONDS", 0.01)
+    monkeypatch.setattr("agentcell.serve.ending.LAST_LINES_SECONDS", 0.1)
+    hosts: list[Serving] = []
+    async with serving(tmp_path, 1, prepare=hosts.append) as client:
+        with gate(tmp_path / "gate") as (opens, wait):
+            await client.run("r1", {"text": "x" * 4000, "times": TEXTS}, {"spawn": opens}, HANG, events="summary")
+            await anyio.to_thread.run_sync(wait, abandon_on_cancel=True)
+            hosts[0].ending.cancel("SIGTERM")
+            await client.ended.wait()
+        assert client.code == 143
+
+
+async def test_without_a_signal_the_last_lines_are_waited_for_as_long_as_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outlet, "WAIT_SECONDS", 0.01)
+    monkeypatch.setattr("agentcell.serve.ending.LAST_LINES_SECONDS", 0.01)
+    async with serving(tmp_path, 1) as client:
+        with gate(tmp_path / "gate") as (opens, wait):
+            await client.run("r1", {"text": "x" * 4000, "times": TEXTS}, {"spawn": opens}, events="summary")
+            await client.send({"type": "shutdown"})
+            await anyio.to_thread.run_sync(wait, abandon_on_cancel=True)
+        with anyio.move_on_after(0.2):
+            await client.ended.wait()
+        assert client.code is None
+        assert ends(await client.rest()) == {"r1": "complete"}
+    assert client.code == 0
 
 
 async def test_when_nobody_reads_any_more_everything_is_cancelled(tmp_path: Path) -> None:
