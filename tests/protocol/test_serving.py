@@ -60,7 +60,9 @@ def test_the_golden_lines_that_are_written_show_every_event_of_a_run() -> None:
 def test_the_request_of_a_run_has_the_id_of_its_line(tmp_path: Path) -> None:
     line = parse_line({**RUN, "request": {**REQUEST, "session_name": "b"}}, base=tmp_path)
     assert isinstance(line, RunLine)
-    assert line.request == SessionRequest(**{**REQUEST, "session_name": "b", "id": "r1", "project_dir": str(tmp_path)})
+    assert line.request == SessionRequest.model_validate(
+        {**REQUEST, "session_name": "b", "id": "r1", "project_dir": str(tmp_path)}
+    )
     assert (line.id, line.limits) == ("r1", None)
 
 
