@@ -1,6 +1,6 @@
 """The runs that have no result yet: those that wait, and those that the host has taken."""
 
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Mapping
 from typing import Any
 
 import anyio
@@ -76,7 +76,7 @@ class Runs:
         self.is_closed = True
         self._changed.set()
 
-    async def orders(self) -> AsyncIterator[Order]:
+    async def orders(self) -> AsyncGenerator[Order, None]:
         """Those that wait, one after the other, until the runs are closed."""
         while self._waiting or not self.is_closed:
             if self._waiting:

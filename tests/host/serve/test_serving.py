@@ -79,8 +79,11 @@ async def test_without_events_a_run_is_one_line(client: Client) -> None:
     assert sorted((result["id"], result["response"]) for result in results) == [("r1", "one"), ("r2", "two")]
 
 
-async def test_a_worker_that_says_another_id_does_not_change_whose_result_it_is(client: Client) -> None:
-    await client.run("r1", {"result": {"id": "r2"}})
+@pytest.mark.parametrize("named", [None, "r2"])
+async def test_what_a_worker_calls_its_session_does_not_change_whose_result_it_is(
+    client: Client, named: str | None
+) -> None:
+    await client.run("r1", {"result": {"id": named}})
     assert (await client.until("result"))["id"] == "r1"
 
 
