@@ -28,9 +28,9 @@ print {$to} encode_json(\%request), "\n";    # open2 has it flushed; $to stays o
 
 my $result;
 while (my $line = <$from>) {
-    my $message = decode_json($line);
-    if   ($message->{type} eq 'result') { $result = $message }
-    else                                { print STDERR "$message->{type}\n" }
+    my $heard = decode_json($line);
+    if   ($heard->{type} eq 'result') { $result = $heard }
+    else                              { print STDERR "$heard->{type}\n" }
 }
 waitpid $worker, 0;
 my ($code, $signal) = ($? >> 8, $? & 127);
