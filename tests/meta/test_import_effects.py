@@ -41,6 +41,7 @@ def command_line(*arguments: str) -> str:
         "import agentcell; dir(agentcell); agentcell.__version__",
         command_line("--help"),
         command_line("run", "--help"),
+        command_line("serve", "--help"),
         command_line("batch", "--help"),
         command_line("status", "--help"),
         command_line("stop", "--help"),
