@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from tests.host.serve.client import HANG, Client, ends, serving
 from tests.host.stand_ins import forked_stand_ins
 
 from agentcell.serve import outlet, runs
+from agentcell.serve.intake import hear
 from agentcell_protocol.schema import committed
 
 if TYPE_CHECKING:
@@ -244,6 +246,29 @@ async def test_what_is_no_line_is_refused_and_stops_nothing(
     refusal = told(await client.until("refused"))
     assert refusal == refused(member, refusal["reason"], hint, **names)
     assert (await client.until("result", "r1"))["status"] == "complete"
+
+
+async def test_a_line_without_its_end_is_told_and_taken_when_it_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentcell.serve.serving.hear", partial(hear, seconds=0.02))
+    async with serving(tmp_path) as client:
+        line = json.dumps({"type": "run", "id": "r1", "request": client.request({"text": "one"})}).encode()
+        await client.send(line)
+        warning = await client.until("warning")
+        OUTPUT.validate(warning)
+        message = "stdin has part of a line and no line end: end each line with a line feed, and flush"
+        assert warning == {"type": "warning", "code": "unfinished_line", "message": message}
+        await client.send(b"\n")
+        assert (await client.next())["response"] == "one"
+
+
+async def test_an_object_on_many_lines_is_told_that_it_goes_on_one(client: Client) -> None:
+    line = {"type": "run", "id": "r1", "request": client.request()}
+    await client.send(json.dumps(line, indent=2).encode() + b"\n", line)
+    _, first, *others = await client.all_until("result")
+    assert told(first)["hint"] == NO_BREAKS
+    assert {other["type"] for other in others[:-1]} == {"refused"}
 
 
 BESIDE = "limits travel beside the request, as a member of the line"
