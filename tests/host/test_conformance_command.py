@@ -65,7 +65,7 @@ def test_a_program_that_says_nothing_fails(tmp_path: Path) -> None:
         (["worker"], "Missing argument"),
         (["worker", "--only", "W99", "--", "true"], "W99 is no check; the numbers are W01 to W43"),
         (["worker", "--", "no-such-program"], "no-such-program: there is no such program"),
-        (["worker", "--patience", "0", "--", "true"], "0.0 is not in the range"),
+        (["worker", "--patience", "0", "--", "true"], "0.0 is not in the range 6<=x<=3600"),
         (["worker", "--env", "A", "--", "true"], "'A' is not of the form NAME=VALUE"),
     ],
     ids=["no program", "no such check", "no such program", "no patience", "no variable"],
@@ -74,6 +74,15 @@ def test_a_wrong_usage_is_told(arguments: list[str], reason: str, tmp_path: Path
     ended = run_command([*CONFORMANCE, *arguments], tmp_path)
     assert (ended.returncode, ended.stdout) == (2, b"")
     assert reason in ended.stderr.decode()
+
+
+def test_a_program_that_cannot_be_started_is_told(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_bytes(b"\0")
+    program.chmod(0o700)
+    ended = run_command([*CONFORMANCE, "worker", "--only", "W23", "--", str(program)], tmp_path)
+    assert (ended.returncode, ended.stdout) == (2, b"")
+    assert f"{program} does not start: Exec format error; see that it runs by itself" in ended.stderr.decode()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

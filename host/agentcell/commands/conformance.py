@@ -24,7 +24,7 @@ def _options(command: "Command") -> "Command":
             click.option("--only", multiple=True, metavar="NUMBER", help="Only this check, such as W03; repeat it."),
             click.option(
                 "--patience",
-                type=click.FloatRange(min=0, min_open=True, max=3600),
+                type=click.FloatRange(min=6, max=3600),
                 metavar="SECONDS",
                 help="How long anything may take the program.  [default: 30]",
             ),
@@ -90,7 +90,7 @@ def _run(
 
     from agentcell.commands.verdicts import print_lines, print_table
     from agentcell.conformance.running import run_checks
-    from agentcell.conformance.stage import PATIENCE_SECONDS, Setting
+    from agentcell.conformance.stage import PATIENCE_SECONDS, CommandError, Setting
 
     passed_on = {name: os.environ[name] for name in pass_env if name in os.environ}
     setting = Setting(_found(command), {**passed_on, **env}, patience or PATIENCE_SECONDS)
@@ -98,7 +98,10 @@ def _run(
     for number in (signal.SIGTERM, signal.SIGHUP):  # what was started is ended then, too
         signal.signal(number, signal.default_int_handler)
     show = print_lines if as_json else print_table
-    return int(any(finding.grade == "failed" for finding in show(run_checks(wanted, setting))))
+    try:
+        return int(any(finding.grade == "failed" for finding in show(run_checks(wanted, setting))))
+    except CommandError as mistake:
+        raise click.UsageError(str(mistake)) from None
 
 
 def _found(command: tuple[str, ...]) -> tuple[str, ...]:

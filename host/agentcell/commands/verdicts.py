@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 
 import click
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -18,9 +19,9 @@ COLOURS: dict[Grade, str] = {"passed": "green", "failed": "bold red", "skipped":
 def print_table(findings: Iterable[Finding]) -> list[Finding]:
     """Print a table as soon as all findings are there, with their sum below it, and give them back."""
     table = Table.grid(padding=(0, 2))
-    seen = []
-    for finding in findings:
-        seen.append(finding)
+    with Console(stderr=True).status("checking…"):
+        seen = list(findings)
+    for finding in seen:
         table.add_row(finding.number, Text(finding.grade, COLOURS[finding.grade]), Text(_words(finding)))
     show(table)
     counts = Counter(finding.grade for finding in seen)

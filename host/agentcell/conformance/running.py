@@ -29,7 +29,7 @@ class _Stages:
 
 
 def run_checks(checks: Sequence[Check], setting: Setting, *, at_once: int = AT_ONCE) -> Iterator[Finding]:
-    """The findings in the order of the checks, each as soon as it is known. Raises OSError if it does not start."""
+    """The findings in the order of the checks, each as soon as it is known. Raises CommandError."""
     stages = _Stages()
     scenes = {scene.name: scene for check in checks for scene in check.scenes}
     with ThreadPoolExecutor(at_once, thread_name_prefix="conformance") as pool:

@@ -32,6 +32,10 @@ SHOWN_CHARACTERS = 120
 """Of the command of a process that was left running."""
 
 
+class CommandError(ValueError):
+    """The command is none that can be started."""
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """The program's command, what its environment has besides, and how long anything may take, in seconds."""
@@ -101,8 +105,12 @@ class Stage:
         return {**least, "starting_message": "hi", **members}
 
     def start(self) -> Program:
-        """Start the program."""
-        program = Program(self._setting.command, self._environment, self._stderr, self._setting.patience)
+        """Start the program. Raises CommandError."""
+        command = self._setting.command
+        try:
+            program = Program(command, self._environment, self._stderr, self._setting.patience)
+        except OSError as failure:
+            raise CommandError(f"{command[0]} does not start: {failure.strerror}; see that it runs by itself") from None
         self._programs.append(program)
         if self._is_over:
             program.kill()
