@@ -39,6 +39,9 @@ WORDS = {
 }
 """What is said of a reason that is no signal, and what to do about it."""
 
+HOLD_STDIN = "with lifeline, stdin must stay open for as long as the session runs; leave lifeline out where it cannot"
+"""What to do about a caller who only seems to be gone."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ending:
@@ -121,7 +124,7 @@ def cancelled(reason: str, **known: Any) -> SessionError:
     """The error of a session that was cancelled for a reason of a `Stop`."""
     if reason == HOST_LOST:
         message = "the program that started the session is gone"
-        return session_error(Category.HOST_LOST, message, **known)
+        return session_error(Category.HOST_LOST, message, **{**known, "hint": HOLD_STDIN})
     if reason in WORDS:
         message, hint = WORDS[reason]
         told = {"hint": hint or known.get("hint"), "signal": None, "by": reason}

@@ -87,6 +87,8 @@ def _take_message(message: dict[str, Any]) -> tuple[Notice, ...]:
     """Read the request's members into `message`; what was odd about the way they came."""
     intake = read_message(STDIN)
     message.update(intake.message)
+    if message.get("type") == "run" and "request" in message:
+        raise RequestError("type", "is of a line for agentcell serve", "send what is in its `request`, by itself")
     return intake.notices
 
 

@@ -117,6 +117,7 @@ def test_a_stop_because_the_host_is_lost_says_so() -> None:
     error = session_error(
         Category.HOST_LOST,
         "the program that started the session is gone",
+        hint="with lifeline, stdin must stay open for as long as the session runs; leave lifeline out where it cannot",
         partial_response="half",
         signal="SIGTERM",
     )

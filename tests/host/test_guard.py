@@ -176,6 +176,7 @@ def test_a_second_signal_does_not_change_how_it_ends(guard: Guard) -> None:
         (request(limits={"max_memory": 1}), "limits.max_memory"),
         (request(limits={"max_memory_mb": -1}), "limits.max_memory_mb"),
         (request(limits=[]), "limits"),
+        (b'{"type":"run","id":"r1","request":{}}\n', "type"),
     ],
 )
 def test_a_wrong_request_gives_one_line_that_names_the_member(guard: Guard, line: bytes, member: str | None) -> None:
