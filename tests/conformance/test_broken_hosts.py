@@ -23,6 +23,7 @@ FAULTS = {
     "exits with 0": {"H40", "H41"},
     "leaves a child": {"H47"},
     "loses cancelled runs": {"H31", "H32", "H33", "H39", "H40"},
+    "careless": {"H02", "H06", "H42", "H46"},
     "minds neither limits nor ids": {"H30", "H32", "H34"},
 }
 

@@ -27,6 +27,7 @@ FAULTS = {
     "forgives everything": {"W26", "W28", "W29", "W30", "W38"},
     "takes 401 for a passing failure": {"W39"},
     "greets late": {"W14"},
+    "forgets what was asked for": {"W11", "W16", "W19", "W20", "W37"},
 }
 
 

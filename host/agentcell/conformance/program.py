@@ -19,8 +19,8 @@ CHUNK_BYTES = 64 * 1024
 LOOK_SECONDS = 0.1
 """Between two looks of the reading thread whether it is to go on."""
 
-HELD_SECONDS = 2.0
-"""From the program's exit to the end of its stdout, which something it left running may hold."""
+HELD_SECONDS = 3.0
+"""Without a byte after the program's exit: something that it left running holds its stdout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,8 @@ class Program:
             )
         self._patience = patience
         self._lines: list[Line] = []
-        self._rest = b""
+        self._rest = bytearray()
+        self._taken = 0
         self._has_ended = False
         self._news = threading.Condition()
         self._is_read = threading.Event()
@@ -64,7 +65,7 @@ class Program:
     def lines(self) -> tuple[Line, ...]:
         """Everything until now, what came after the last line end, too."""
         with self._news:
-            rest = [_line(self._rest)] if self._rest else []
+            rest = [_line(bytes(self._rest))] if self._rest else []
             return (*self._lines, *rest)
 
     def send(self, data: bytes) -> bool:
@@ -136,7 +137,10 @@ class Program:
             code = self._process.wait(self._patience)
         self.kill()
         self.release()
-        self._reader.join(HELD_SECONDS)
+        taken = -1
+        while self._reader.is_alive() and taken != self._taken:
+            taken = self._taken
+            self._reader.join(HELD_SECONDS)
         return code
 
     def kill(self) -> None:
@@ -171,8 +175,11 @@ class Program:
         """Read once; False at the end."""
         chunk = os.read(descriptor, CHUNK_BYTES)
         with self._news:
-            *whole, self._rest = (self._rest + chunk).split(b"\n")
-            self._lines += [_line(line + b"\n") for line in whole]
+            self._taken += len(chunk)
+            self._rest += chunk
+            if b"\n" in chunk:
+                *whole, self._rest = self._rest.split(b"\n")
+                self._lines += [_line(bytes(line) + b"\n") for line in whole]
             self._has_ended = not chunk
             self._news.notify_all()
         return bool(chunk)

@@ -472,6 +472,21 @@ class MindsLittle(Host):
             super().warn(code, message, **members)
 
 
+class Careless(Host):
+    def on_news(self, number: int, frame: object) -> None:
+        if not self.outlet.is_gone:
+            super().on_news(number, frame)
+
+    def warn(self, code: str, message: str, **members: str) -> None:
+        if code != "unfinished_line":
+            super().warn(code, message, **members)
+
+    def write(self, message: dict[str, Any]) -> None:
+        if message["type"] == "hello" and "id" not in message:
+            message = {**message, "capabilities": ["run"]}
+        self.outlet.put(json.dumps(message).encode() + b"\r\n")
+
+
 FAULTS: dict[str, type[Host]] = {
     "none": Host,
     "two results": TwoResults,
@@ -485,6 +500,7 @@ FAULTS: dict[str, type[Host]] = {
     "exits with 0": ExitsWithZero,
     "leaves a child": LeavesAChild,
     "loses cancelled runs": LosesCancelledRuns,
+    "careless": Careless,
     "minds neither limits nor ids": MindsLittle,
 }
 

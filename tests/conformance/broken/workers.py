@@ -368,6 +368,21 @@ class AsksAgain(Worker):
             raise Ended("server_error", "the API failed", retryable=True) from None
 
 
+class Forgetful(Worker):
+    def result(self, status: str, response: str, error: dict[str, Any] | None) -> dict[str, Any]:
+        return {**super().result(status, response, error), "id": None}
+
+    def event(self, message: dict[str, Any]) -> None:
+        if message["type"] != "text_delta":
+            super().event(message)
+
+    def status(self) -> str:
+        return "complete"
+
+    def finish(self, result: dict[str, Any]) -> None:
+        self.write(result)
+
+
 class GreetsLate(Worker):
     def __init__(self) -> None:
         super().__init__()
@@ -399,6 +414,7 @@ FAULTS: dict[str, type[Worker]] = {
     "forgives everything": ForgivesEverything,
     "takes 401 for a passing failure": AsksAgain,
     "greets late": GreetsLate,
+    "forgets what was asked for": Forgetful,
 }
 
 
