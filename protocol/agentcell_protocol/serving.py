@@ -86,10 +86,11 @@ class ServeHello(Frozen):
 
 
 class Refused(Frozen):
-    """A line that nothing comes of; `id` is there when the line had one. The error is a `bad_request`."""
+    """A line that nothing comes of: its `id`, and its type as `line`, as far as they can be read. A `bad_request`."""
 
     type: Literal["refused"]
     id: str | None = None
+    line: Literal["run", "cancel", "shutdown"] | None = None
     error: SessionError
 
 
@@ -140,9 +141,11 @@ def of_run(event: Mapping[str, Any], run_id: str) -> dict[str, Any]:
     return {"type": event["type"], "id": run_id, **rest}
 
 
-def refusal(error: RequestError, run_id: object = None) -> dict[str, Any]:
-    """What is said of a line that nothing comes of; a `run_id` that is no string is left out."""
-    named = {"id": run_id} if isinstance(run_id, str) else {}
+def refusal(error: RequestError, message: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of a line that nothing comes of, with what can be read of it: an `id` that is a string, its type."""
+    named = {"id": message["id"]} if isinstance(message.get("id"), str) else {}
+    if message.get("type") in CAPABILITIES:
+        named["line"] = message["type"]
     return {"type": "refused", **named, "error": error.as_session_error().model_dump()}
 
 

@@ -90,13 +90,24 @@ def test_what_is_no_line_is_refused_by_member_and_remedy(
         parse_line(message, base=tmp_path)
     assert (refused.value.member, refused.value.remedy) == (member, remedy)
     assert not INPUT.is_valid(message) or member == "request.id"
-    OUTPUT.validate(refusal(refused.value, "r1"))
+    OUTPUT.validate(refusal(refused.value, message))
 
 
-@pytest.mark.parametrize("run_id", [None, 7, ["r1"], {}])
-def test_an_id_that_is_no_string_does_not_come_back(run_id: object) -> None:
-    told = refusal(RequestError("id", "no", "yes"), run_id)
-    assert list(told) == ["type", "error"]
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ({"type": "run", "id": "r1"}, {"id": "r1", "line": "run"}),
+        ({"type": "cancel", "id": 7}, {"line": "cancel"}),
+        ({"type": "stop", "id": ["r1"]}, {}),
+        ({"type": ["run"], "id": "r1"}, {"id": "r1"}),
+        ({}, {}),
+    ],
+)
+def test_of_a_refused_line_the_id_and_the_type_come_back_if_they_are_any(message: Any, said: dict[str, str]) -> None:
+    told = refusal(RequestError("id", "no", "yes"), message)
+    OUTPUT.validate(told)
+    del told["error"]
+    assert told == {"type": "refused", **said}
 
 
 def test_an_event_of_a_run_has_its_id_second_and_its_own_elsewhere() -> None:

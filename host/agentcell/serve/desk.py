@@ -36,7 +36,7 @@ class Desk:
                 case ShutdownLine():
                     self._runs.close()
         except RequestError as mistake:
-            self._outlet.put(refusal(mistake, message.get("id")))
+            self._outlet.put(refusal(mistake, message))
 
     def warn_of_unfinished_line(self) -> None:
         """Say what is missing to who waits for an answer to it."""
