@@ -61,16 +61,22 @@ async def test_lines_of_a_file_are_heard(tmp_path: Path) -> None:
     assert ear.lines == [b"one", b"two"]
 
 
-async def test_a_stream_that_does_not_block_is_waited_for(pipe: tuple[int, int]) -> None:
-    ear = Ear()
-    os.set_blocking(pipe[0], False)
+async def test_bytes_that_somebody_else_has_taken_are_not_the_end(
+    pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ear, read, late = Ear(), os.read, [True]
+
+    def read_late(fd: int, size: int) -> bytes:
+        if fd == pipe[0] and late:
+            late.clear()
+            raise BlockingIOError
+        return read(fd, size)
+
+    monkeypatch.setattr(os, "read", read_late)
+    os.write(pipe[1], b"one\n")
+    os.close(pipe[1])
     with anyio.fail_after(BOUND_SECONDS):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(hear, pipe[0], ear.take, ear.warn)
-            await anyio.wait_all_tasks_blocked()
-            os.write(pipe[1], b"one\n")
-            await ear.has_line.wait()
-            os.close(pipe[1])
+        await hear(pipe[0], ear.take, ear.warn)
     assert ear.lines == [b"one"]
 
 
