@@ -68,4 +68,7 @@ def judged(check: Check, seen: list[Seen]) -> Finding:
         return Finding(check.number, check.title, "failed", unmet.expected, unmet.came, check.remedy)
     except NotTried as reason:
         return Finding(check.number, check.title, "skipped", remedy=str(reason))
+    except (AttributeError, LookupError, TypeError) as odd:  # a judge reads messages as if they followed the protocol
+        expected, came = "messages as the protocol has them", f"one with a value of another kind ({odd})"
+        return Finding(check.number, check.title, "failed", expected, came, check.remedy)
     return Finding(check.number, check.title, "passed")

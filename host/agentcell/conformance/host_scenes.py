@@ -4,6 +4,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -185,7 +186,8 @@ def _kill_worker_of(run_id: str, talk: Talk) -> bool:
     talk.await_asked(KILLED)
     hello = talk.program.await_message(lambda m: m.get("type") == "hello" and m.get("id") == run_id) or {}
     if is_own := talk.stage.owns(hello.get("pid")):
-        os.kill(hello["pid"], signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it has just died by itself, which its result tells
+            os.kill(hello["pid"], signal.SIGKILL)
         talk.result(run_id)
     else:
         talk.say("cancel", id=run_id)

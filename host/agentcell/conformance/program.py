@@ -22,6 +22,10 @@ LOOK_SECONDS = 0.1
 HELD_SECONDS = 3.0
 """Without a byte after the program's exit: something that it left running holds its stdout."""
 
+MOST_BYTES = 64 * 1024 * 1024
+MOST_LINES = 100_000
+"""Of what is read: many times what any program has to say, and little enough for one that writes without end."""
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -137,8 +141,8 @@ class Program:
             code = self._process.wait(self._patience)
         self.kill()
         self.release()
-        taken = -1
-        while self._reader.is_alive() and taken != self._taken:
+        taken, deadline = -1, time.monotonic() + self._patience
+        while self._reader.is_alive() and taken != self._taken and time.monotonic() < deadline:
             taken = self._taken
             self._reader.join(HELD_SECONDS)
         return code
@@ -172,7 +176,7 @@ class Program:
                 return
 
     def _take(self, descriptor: int) -> bool:
-        """Read once; False at the end."""
+        """Read once; False at the end, or when it was enough."""
         chunk = os.read(descriptor, CHUNK_BYTES)
         with self._news:
             self._taken += len(chunk)
@@ -180,9 +184,9 @@ class Program:
             if b"\n" in chunk:
                 *whole, self._rest = self._rest.split(b"\n")
                 self._lines += [_line(bytes(line) + b"\n") for line in whole]
-            self._has_ended = not chunk
+            self._has_ended = not chunk or self._taken > MOST_BYTES or len(self._lines) > MOST_LINES
             self._news.notify_all()
-        return bool(chunk)
+        return not self._has_ended
 
 
 def _line(raw: bytes) -> Line:

@@ -2,7 +2,7 @@
 
 import json
 from itertools import chain
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, get_args, get_type_hints
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -16,12 +16,7 @@ from agentcell_protocol.result import HOST_MEMBERS, SessionResult
 
 EVENTS: TypeAdapter[Any] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
 
-EVENT_TYPES = frozenset(
-    {
-        *("hello", "session_started", "text", "text_delta", "tool_use", "tool_result", "api_retry", "rate_limit"),
-        *("permission_denied", "usage", "warning", "check", "session_ended", "outcome"),
-    }
-)
+EVENT_TYPES = frozenset(get_args(get_type_hints(event)["type"])[0] for event in get_args(Event))
 """Those that this version knows; a later one may send others."""
 
 MEMBERS = tuple(name for name in SessionResult.model_fields if name not in HOST_MEMBERS)
@@ -135,7 +130,7 @@ def _fault(raw: bytes) -> str:
     """What is wrong with a line as a message; empty if nothing is."""
     try:
         message = json.loads(raw.decode(), parse_constant=_no_number, object_pairs_hook=_once)
-    except ValueError as invalid:
+    except (ValueError, RecursionError) as invalid:
         return str(invalid)
     if not isinstance(message, dict):
         return "no object"
