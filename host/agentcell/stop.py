@@ -5,7 +5,7 @@ import anyio
 HOST_LOST = "host_lost"
 """The reason when not a signal ended the session but the end of the program that wanted it."""
 
-CANCEL_LINE, STDIN_ENDED = "cancel", "stdin"
+CANCEL_LINE, STDIN_ENDED, PARENT_DIED = "cancel", "stdin", "parent"
 """Reasons of those who serve many: they were told to, or there is nobody to tell them any more."""
 
 

@@ -6,7 +6,8 @@ from typing import Any
 from agentcell.limits import Limits
 from agentcell.orders import Order
 from agentcell.serve.outlet import Outlet
-from agentcell.serve.runs import MAX_WAITING, Runs, Voice
+from agentcell.serve.runs import MAX_WAITING, Runs
+from agentcell.serve.voice import Voice
 from agentcell.stop import CANCEL_LINE
 from agentcell_protocol.errors import RequestError
 from agentcell_protocol.framing import Overlong

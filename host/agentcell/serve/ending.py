@@ -4,7 +4,7 @@ import anyio
 
 from agentcell.serve.outlet import Outlet
 from agentcell.serve.runs import Runs
-from agentcell.stop import HOST_LOST, STDIN_ENDED
+from agentcell.stop import HOST_LOST, PARENT_DIED, STDIN_ENDED
 from agentcell_protocol.exitcodes import CANCEL_SIGNALS, ERROR, OK, SIGNALLED
 
 LAST_LINES_SECONDS = 10.0
@@ -39,7 +39,7 @@ class Ending:
 
     def parent_died(self) -> None:
         """Nobody is interested any more."""
-        self._runs.cancel_all(STDIN_ENDED)
+        self._runs.cancel_all(PARENT_DIED)
         self._hurried.set()
 
     def reader_left(self) -> None:

@@ -1,52 +1,17 @@
 """The runs that have no result yet: those that wait, and those that the host has taken."""
 
-from collections.abc import AsyncGenerator, Awaitable, Mapping
-from typing import Any
+from collections.abc import AsyncGenerator
 
 import anyio
 
 from agentcell.attempt import cancelled, not_started
 from agentcell.orders import Order
 from agentcell.result_file import put_into
-from agentcell.serve.outlet import Outlet
-from agentcell_protocol.result import SessionResult
-from agentcell_protocol.serving import of_run, thinned
+from agentcell_protocol.errors import internal_error
+from agentcell_protocol.result import NAMING, SessionResult, failed
 
 MAX_WAITING = 10_000
 """Runs: each keeps its request in memory, and whoever sends more does not look at the results."""
-
-
-class Voice:
-    """What one run has to say. An event that there is no room for is dropped, and told of with the next line."""
-
-    def __init__(self, run_id: str, outlet: Outlet) -> None:
-        self._id = run_id
-        self._outlet = outlet
-        self._dropped = 0
-
-    def tell(self, event: Mapping[str, Any]) -> Awaitable[None] | None:
-        """Write an event of the run; what is left to be awaited of that."""
-        message = of_run(event, self._id)
-        if self._outlet.has_room:
-            self._write(message)
-            return None
-        self._dropped += 1  # unless there will be room: who waits may be cancelled
-        return self._write_when_there_is_room(message)
-
-    def end(self, result: SessionResult) -> None:
-        """Write its result."""
-        self._write({**result.to_message(), "id": self._id})
-
-    async def _write_when_there_is_room(self, message: Mapping[str, Any]) -> None:
-        if await self._outlet.room():
-            self._dropped -= 1
-            self._write(message)
-
-    def _write(self, message: Mapping[str, Any]) -> None:
-        if self._dropped:
-            self._outlet.put(thinned(self._id, self._dropped))
-            self._dropped = 0
-        self._outlet.put(message)
 
 
 class Runs:
@@ -111,3 +76,11 @@ class Runs:
         """End at once what still runs."""
         for order in self._taken.values():
             order.stop.cancel()
+
+    def fail(self, mistake: Exception) -> None:
+        """Accept no more; who has no result yet has one of category `internal`."""
+        self.close()
+        for order in (*self._waiting.values(), *self._taken.values()):
+            order.tag.end(failed(internal_error(mistake), **order.request.model_dump(include=set(NAMING))))
+        self._waiting.clear()
+        self._taken.clear()

@@ -55,8 +55,13 @@ class Serving:
         async with Host(self._settings.max_sessions) as host, anyio.create_task_group() as tasks:
             for work in (self._outlet.run, self._outlet.watch, self._hear, self._mind_parent, self._mind_reader):
                 tasks.start_soon(work)
-            async for order, result in host.perform(self._runs.orders()):
-                self._runs.end(order, result)
+            try:
+                async for order, result in host.perform(self._runs.orders()):
+                    self._runs.end(order, result)
+            except Exception as mistake:  # ours: who waits for results has them before it is raised
+                self._runs.fail(mistake)
+                await self.ending.last_lines(self._outlet)
+                raise
             await self.ending.last_lines(self._outlet)
             tasks.cancel_scope.cancel()
         return self.ending.exit_code

@@ -6,7 +6,8 @@ import pytest
 
 from agentcell.orders import Order
 from agentcell.serve.outlet import Outlet
-from agentcell.serve.runs import Runs, Voice
+from agentcell.serve.runs import Runs
+from agentcell.serve.voice import Voice
 from agentcell.stop import CANCEL_LINE, STDIN_ENDED
 from agentcell_protocol.request import parse_request
 

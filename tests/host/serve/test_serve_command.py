@@ -161,7 +161,9 @@ def test_a_program_that_is_killed_ends_it_though_its_pipes_live_on(tmp_path: Pat
     with serve(tmp_path, argv=[sys.executable, "-c", start]) as program:
         pid = program.hangs("r1")
         program.process.kill()
-        assert ends(program.rest()) == {"r1": "cancelled"}
+        lines = program.rest()
+        assert ends(lines) == {"r1": "cancelled"}
+        assert lines[-1]["error"]["details"]["by"] == "parent"
         wait_for_death(pid)
 
 

@@ -421,3 +421,34 @@ async def test_when_nobody_reads_any_more_everything_is_cancelled(tmp_path: Path
         await client.ended.wait()
     assert (client.code, hosts[0].failure) == (1, "Broken pipe")
     assert json.loads((tmp_path / "r1.json").read_bytes())["error"]["category"] == "host_lost"
+
+
+async def test_a_mistake_of_ours_is_the_result_of_all_that_have_none_before_it_is_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raised: list[ExceptionGroup[Exception]] = []
+
+    async def mistaken(*_: object) -> None:
+        raise LookupError("gone")
+
+    def watched(host: "Serving") -> None:
+        run = host.run
+
+        async def watch() -> int:
+            try:
+                return await run()
+            except ExceptionGroup as group:
+                raised.append(group)
+                return 1
+
+        monkeypatch.setattr(host, "run", watch)
+
+    monkeypatch.setattr("agentcell.host.attempt", mistaken)
+    async with serving(tmp_path, 1, prepare=watched) as client:
+        line = {"type": "run", "request": client.request()}
+        await client.send(b"".join(json.dumps({**line, "id": name}).encode() + b"\n" for name in ("r1", "r2")))
+        _, *results = await client.rest()
+    assert all(OUTPUT.is_valid(result) for result in results)
+    assert ends(results) == {"r1": "internal", "r2": "internal"}
+    assert {result["error"]["message"] for result in results} == {"LookupError: gone"}
+    assert [repr(one) for group in raised for one in group.exceptions] == ["LookupError('gone')"]

@@ -9,7 +9,7 @@ import pytest
 
 from agentcell.serve import outlet
 from agentcell.serve.outlet import ROOM_BYTES, Outlet
-from agentcell.serve.runs import Voice
+from agentcell.serve.voice import Voice
 
 pytestmark = pytest.mark.anyio
 
