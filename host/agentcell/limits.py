@@ -8,6 +8,7 @@ from typing import Any
 
 from agentcell_protocol.cell import DRAIN_SECONDS
 from agentcell_protocol.errors import RequestError
+from agentcell_protocol.refusals import MAX_SHOWN
 
 MAY_BE_ZERO = frozenset({"drain_seconds"})
 """Zero is a meaning of its own here: nothing is waited for."""
@@ -49,7 +50,7 @@ class Limits:
         if not isinstance(members, Mapping):
             raise RequestError("limits", "it is not a JSON object", "send an object of limits, or leave it out")
         for name in members:
-            _check_name(str(name))
+            _check_name(str(name)[:MAX_SHOWN])
         for limit in fields(cls):
             if limit.name in members and (reason := _refusal(limit, members[limit.name])) is not None:
                 raise RequestError(f"limits.{limit.name}", reason, "give another value, or leave it out")

@@ -11,7 +11,7 @@ from agentcell_protocol.errors import RequestError, SessionError
 from agentcell_protocol.events import Event
 from agentcell_protocol.members import Name
 from agentcell_protocol.model import Frozen
-from agentcell_protocol.refusals import refuse_unknown_members, shown, translated
+from agentcell_protocol.refusals import MAX_SHOWN, refuse_unknown_members, shown, translated
 from agentcell_protocol.request import LIMITS, SessionRequest, parse_request
 from agentcell_protocol.result import Notice, SessionResult
 
@@ -158,7 +158,7 @@ def _no_type(message: Mapping[str, Any]) -> RequestError:
     if "type" not in message:
         return RequestError("type", "is missing", f"say what the line is, such as {RUN}")
     given = message["type"]
-    close = get_close_matches(given, CAPABILITIES, n=1) if isinstance(given, str) else []
+    close = get_close_matches(given[:MAX_SHOWN], CAPABILITIES, n=1) if isinstance(given, str) else []
     remedy = f"did you mean {close[0]}?" if close else f"give {', '.join(CAPABILITIES[:-1])} or {CAPABILITIES[-1]}"
     return RequestError("type", f"{shown(given)} is not a type of line", remedy)
 

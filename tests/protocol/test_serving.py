@@ -73,6 +73,7 @@ def test_the_request_of_a_run_has_the_id_of_its_line(tmp_path: Path) -> None:
         (REQUEST, "type", 'say what the line is, such as {"type":"run","id":"r1","request":{…}}'),
         ({"type": "Run"}, "type", "did you mean run?"),
         ({"type": None}, "type", "give run, cancel or shutdown"),
+        ({"type": "x" * 2_000_000}, "type", "give run, cancel or shutdown"),
         ({"type": "cancel", "id": ""}, "id", "give 1 to 200 characters"),
         ({"type": "cancel", "id": "a", "ids": []}, "ids", "did you mean id?"),
         ({"type": "run", "request": REQUEST}, "id", "add it: every run line has one"),
