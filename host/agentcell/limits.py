@@ -10,6 +10,9 @@ from agentcell_protocol.cell import DRAIN_SECONDS
 from agentcell_protocol.errors import RequestError
 from agentcell_protocol.refusals import MAX_SHOWN
 
+MEANS_TIME = frozenset({"seconds", "max_seconds", "time", "max_time", "time_limit", "timeout", "timeout_seconds"})
+"""Names for the time that a session may take: what is nearest to them in letters is another limit."""
+
 MAY_BE_ZERO = frozenset({"drain_seconds"})
 """Zero is a meaning of its own here: nothing is waited for."""
 
@@ -74,6 +77,6 @@ def _check_name(name: str) -> None:
     known = [field.name for field in fields(Limits)]
     if name in known:
         return
-    close = get_close_matches(name, known, n=1)
+    close = ["max_execution_seconds"] if name in MEANS_TIME else get_close_matches(name, known, n=1)
     remedy = f"did you mean {close[0]}?" if close else f"leave it out; the limits are {', '.join(known)}"
     raise RequestError(f"limits.{name}", "is not a limit", remedy)

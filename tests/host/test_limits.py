@@ -52,6 +52,8 @@ def test_no_wait_for_background_work_is_a_limit() -> None:
     ("members", "member", "reason", "remedy"),
     [
         ({"max_memory": 1}, "limits.max_memory", "is not a limit", "did you mean max_memory_mb?"),
+        ({"max_seconds": 1}, "limits.max_seconds", "is not a limit", "did you mean max_execution_seconds?"),
+        ({"timeout": 1}, "limits.timeout", "is not a limit", "did you mean max_execution_seconds?"),
         ({"max_memory_mb": 0}, "limits.max_memory_mb", "must be positive", "give another value, or leave it out"),
         ([], "limits", "it is not a JSON object", "send an object of limits, or leave it out"),
     ],
