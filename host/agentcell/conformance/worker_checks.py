@@ -214,7 +214,7 @@ _REFUSALS: tuple[tuple[str, Scene, str | None, str], ...] = (
     ("what is no JSON is refused", scenes.NO_JSON, None, ""),
     ("an array is refused", scenes.ARRAY, None, ""),
     ("an indented request is refused, with the remedy", scenes.INDENTED, None, "line"),
-    ("an unknown member is refused by its name", scenes.UNKNOWN, "max_turn", "max_turns"),
+    ("an unknown member is refused by its name, with the one that was meant", scenes.UNKNOWN, "max_turn", "max_turns"),
     ("a missing member is named", scenes.MISSING, "agent_type", ""),
     ("a value of a wrong type is refused", scenes.WRONG_TYPE, "max_turns", ""),
     ("an unknown detail of events is refused", scenes.WRONG_DETAIL, "events", ""),
@@ -239,7 +239,7 @@ _ENDS: tuple[tuple[str, str, Judge, tuple[Scene, ...]], ...] = (
     ("a refused request starts nothing", "look at the whole request first", _starts_nothing_for, scenes.REFUSALS),
     (
         "a refused key ends the session at once",
-        "do not ask again after 401",
+        "do not ask again after 401, and put the status into error.http_status",
         _knows_a_refused_key,
         (scenes.REFUSED_KEY,),
     ),
