@@ -14,7 +14,7 @@ from agentcell.processes import Table, weigh
 from agentcell.reap import in_thread
 
 REST = 9.0
-"""Times what a look took is waited before the next: the meter takes at most a tenth of one core."""
+"""Times the CPU that a look took is waited before the next: the meter takes at most a tenth of one core."""
 
 
 @dataclass(eq=False, slots=True)
@@ -93,7 +93,7 @@ class Meter:
 
     def _look(self) -> None:
         now = anyio.current_time()
-        began = time.perf_counter()
+        began = time.thread_time()
         pids = [watched.gauge.pid for watched in self._watched]  # asked once: one may become known at any time
         trees = self._table.look([pid for pid in pids if pid is not None], now)
         patience = SLOWEST_SECONDS
@@ -104,7 +104,7 @@ class Meter:
             if gauge.needs_weighing or gauge.exceeded() is not None:
                 watched.has_news = True
                 watched.woken.set()
-        self._due = now + max(patience, REST * (time.perf_counter() - began))
+        self._due = now + max(patience, REST * (time.thread_time() - began))
         self._wake_first()  # the next look may be due earlier than it thinks
 
     def _wake_first(self) -> None:
