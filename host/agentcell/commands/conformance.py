@@ -88,7 +88,8 @@ def _run(
     import os
     import signal
 
-    from agentcell.commands.verdicts import print_lines, print_table
+    from agentcell.commands.report import print_lines
+    from agentcell.commands.verdicts import print_table
     from agentcell.conformance.running import run_checks
     from agentcell.conformance.stage import PATIENCE_SECONDS, CommandError, Setting
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console
@@ -10,6 +11,8 @@ from rich.text import Text
 
 from agentcell.doctor import Finding, Grade
 from agentcell_protocol.codec import encode
+
+Found = TypeVar("Found", bound=Any)
 
 COLOURS: dict[Grade, str] = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
@@ -28,8 +31,8 @@ def print_table(findings: Iterable[Finding]) -> list[Finding]:
     return seen
 
 
-def print_lines(findings: Iterable[Finding]) -> list[Finding]:
-    """Print each finding as a line of JSON as soon as it is there, and give them back."""
+def print_lines(findings: Iterable[Found]) -> list[Found]:
+    """Print each finding, of whatever dataclass, as a line of JSON as soon as it is there, and give them back."""
     seen = []
     for finding in findings:
         seen.append(finding)

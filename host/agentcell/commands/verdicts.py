@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict
 
 import click
 from rich.console import Console
@@ -11,7 +10,6 @@ from rich.text import Text
 
 from agentcell.commands.report import show
 from agentcell.conformance.check import Finding, Grade
-from agentcell_protocol.codec import encode
 
 COLOURS: dict[Grade, str] = {"passed": "green", "failed": "bold red", "skipped": "yellow"}
 
@@ -26,15 +24,6 @@ def print_table(findings: Iterable[Finding]) -> list[Finding]:
     show(table)
     counts = Counter(finding.grade for finding in seen)
     click.echo(", ".join(f"{counts[grade]} {grade}" for grade in COLOURS if counts[grade]))
-    return seen
-
-
-def print_lines(findings: Iterable[Finding]) -> list[Finding]:
-    """Print each finding as a line of JSON as soon as it is there, and give them back."""
-    seen = []
-    for finding in findings:
-        seen.append(finding)
-        click.echo(encode(asdict(finding)), nl=False)
     return seen
 
 
