@@ -127,9 +127,9 @@ class Host:
         for name in CODES:
             signal.signal(signal.Signals[name], self.on_signal)
         signal.signal(signal.SIGUSR1, self.on_news)
-        self.write({"type": "hello", "protocol": 1, "pid": os.getpid(), "agentcell": "0", "sdk": None, "cli": None,
-                    "max_sessions": AT_ONCE, "capabilities": ["run", "cancel", "shutdown"]})  # fmt: skip
         try:
+            self.write({"type": "hello", "protocol": 1, "pid": os.getpid(), "agentcell": "0", "sdk": None, "cli": None,
+                        "max_sessions": AT_ONCE, "capabilities": ["run", "cancel", "shutdown"]})  # fmt: skip
             self.read()
             if not self.is_closed:
                 self.cancel_all("SIGTERM")
