@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from agentcell.stop import Stop
 
 
+def _nothing(*_: object) -> None:
+    """Where nobody is to be told."""
+
+
 class Host:
     """Runs sessions, each in a cell of its own, `max_sessions` (the number of cores) at a time.
 
@@ -136,12 +140,21 @@ class Host:
         source = requests if isinstance(requests, AsyncIterable) else _each(requests)
         return host.answers(source, work)
 
-    def perform(self, orders: AsyncIterable[Order]) -> Answers[tuple[Order, SessionResult]]:
-        """As `run_many`, for orders: each comes back with its result."""
+    def perform(
+        self, orders: AsyncIterable[Order], *, on_mistake: Callable[[Order, Exception], object] = _nothing
+    ) -> Answers[tuple[Order, SessionResult]]:
+        """As `run_many`, for orders: each comes back with its result.
+
+        A mistake of ours that ends one ends the stream, once those that run have ended; `on_mistake` is told at once.
+        """
         host = self._opened
 
         async def work(order: Order) -> tuple[Order, SessionResult]:
-            return order, await host.result(order)
+            try:
+                return order, await host.result(order)
+            except Exception as mistake:
+                on_mistake(order, mistake)
+                raise
 
         return host.answers(orders, work)
 

@@ -7,7 +7,7 @@ import anyio
 from agentcell.attempt import cancelled, not_started
 from agentcell.orders import Order
 from agentcell.result_file import put_into
-from agentcell_protocol.errors import internal_error
+from agentcell_protocol.errors import SessionError, internal_error
 from agentcell_protocol.result import NAMING, SessionResult, failed
 
 MAX_WAITING = 10_000
@@ -61,9 +61,8 @@ class Runs:
         """End it: one that waits at once, one that runs politely, and by force when it is asked for again."""
         if (order := self._waiting.pop(run_id, None)) is None:
             self._taken[run_id].stop.cancel(reason)
-            return
-        result = not_started(order.request, cancelled(reason))
-        order.tag.end(result if (file := order.request.result_file) is None else put_into(file, result))
+        else:
+            _end_unstarted(order, cancelled(reason))
 
     def cancel_all(self, reason: str) -> None:
         """Accept no more, and end those that nobody has ended yet."""
@@ -77,10 +76,29 @@ class Runs:
         for order in self._taken.values():
             order.stop.cancel()
 
-    def fail(self, mistake: Exception) -> None:
-        """Accept no more; who has no result yet has one of category `internal`."""
-        self.close()
-        for order in (*self._waiting.values(), *self._taken.values()):
-            order.tag.end(failed(internal_error(mistake), **order.request.model_dump(include=set(NAMING))))
-        self._waiting.clear()
+    def fail(self, order: Order, mistake: Exception) -> None:
+        """A mistake of ours has ended this one: accept no more, and end those that wait, as `internal`, too."""
+        _end_failed(self._taken.pop(order.request.identity), mistake)
+        self._end_waiting(mistake)
+
+    def fail_all(self, mistake: Exception) -> None:
+        """The same for all that have no result yet: the host gives no more."""
+        self._end_waiting(mistake)
+        for order in self._taken.values():
+            _end_failed(order, mistake)
         self._taken.clear()
+
+    def _end_waiting(self, mistake: Exception) -> None:
+        self.close()
+        for order in self._waiting.values():
+            _end_unstarted(order, internal_error(mistake))
+        self._waiting.clear()
+
+
+def _end_failed(order: Order, mistake: Exception) -> None:
+    order.tag.end(failed(internal_error(mistake), **order.request.model_dump(include=set(NAMING))))
+
+
+def _end_unstarted(order: Order, error: SessionError) -> None:
+    result = not_started(order.request, error)
+    order.tag.end(result if (file := order.request.result_file) is None else put_into(file, result))

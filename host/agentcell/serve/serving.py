@@ -56,10 +56,10 @@ class Serving:
             for work in (self._outlet.run, self._outlet.watch, self._hear, self._mind_parent, self._mind_reader):
                 tasks.start_soon(work)
             try:
-                async for order, result in host.perform(self._runs.orders()):
+                async for order, result in host.perform(self._runs.orders(), on_mistake=self._runs.fail):
                     self._runs.end(order, result)
             except Exception as mistake:  # ours: who waits for results has them before it is raised
-                self._runs.fail(mistake)
+                self._runs.fail_all(mistake)
                 await self.ending.last_lines(self._outlet)
                 raise
             await self.ending.last_lines(self._outlet)

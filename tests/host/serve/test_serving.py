@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 import pytest
@@ -13,12 +13,12 @@ from tests.host.command_line import gate
 from tests.host.serve.client import HANG, Client, ends, serving
 from tests.host.stand_ins import forked_stand_ins
 
+from agentcell.orders import Order
+from agentcell.run import attempt
 from agentcell.serve import outlet, runs
 from agentcell.serve.intake import hear
+from agentcell.serve.serving import Serving
 from agentcell_protocol.schema import committed
-
-if TYPE_CHECKING:
-    from agentcell.serve.serving import Serving
 
 pytestmark = pytest.mark.anyio
 
@@ -423,28 +423,42 @@ async def test_when_nobody_reads_any_more_everything_is_cancelled(tmp_path: Path
     assert json.loads((tmp_path / "r1.json").read_bytes())["error"]["category"] == "host_lost"
 
 
-async def test_a_mistake_of_ours_is_the_result_of_all_that_have_none_before_it_is_raised(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    raised: list[ExceptionGroup[Exception]] = []
+Raised = list[ExceptionGroup[Exception]]
 
-    async def mistaken(*_: object) -> None:
-        raise LookupError("gone")
 
-    def watched(host: "Serving") -> None:
-        run = host.run
+@pytest.fixture
+def raised(monkeypatch: pytest.MonkeyPatch) -> Raised:
+    """What hosts have raised; their exit code is 1 then, as a traceback's."""
+    groups: Raised = []
+    run = Serving.run
 
-        async def watch() -> int:
-            try:
-                return await run()
-            except ExceptionGroup as group:
-                raised.append(group)
-                return 1
+    async def watch(host: Serving) -> int:
+        try:
+            return await run(host)
+        except ExceptionGroup as group:
+            groups.append(group)
+            return 1
 
-        monkeypatch.setattr(host, "run", watch)
+    monkeypatch.setattr(Serving, "run", watch)
+    return groups
+
+
+def make_mistakes(monkeypatch: pytest.MonkeyPatch, *, besides: str = "") -> None:
+    """In all runs but one."""
+
+    async def mistaken(order: Order, *rest: Any) -> Any:
+        if order.request.id != besides:
+            raise LookupError("gone")
+        return await attempt(order, *rest)
 
     monkeypatch.setattr("agentcell.host.attempt", mistaken)
-    async with serving(tmp_path, 1, prepare=watched) as client:
+
+
+async def test_a_mistake_of_ours_is_the_result_of_all_that_have_none_before_it_is_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: Raised
+) -> None:
+    make_mistakes(monkeypatch)
+    async with serving(tmp_path, 1) as client:
         line = {"type": "run", "request": client.request()}
         await client.send(b"".join(json.dumps({**line, "id": name}).encode() + b"\n" for name in ("r1", "r2")))
         _, *results = await client.rest()
@@ -452,3 +466,22 @@ async def test_a_mistake_of_ours_is_the_result_of_all_that_have_none_before_it_i
     assert ends(results) == {"r1": "internal", "r2": "internal"}
     assert {result["error"]["message"] for result in results} == {"LookupError: gone"}
     assert [repr(one) for group in raised for one in group.exceptions] == ["LookupError('gone')"]
+
+
+async def test_after_a_mistake_of_ours_what_waits_is_answered_while_others_still_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: Raised
+) -> None:
+    make_mistakes(monkeypatch, besides="r1")
+    async with serving(tmp_path, 2) as client:
+        await client.run("r1", HANG, events="summary")
+        await client.until("session_started", "r1")
+        line = {"type": "run", "request": client.request(result_file=str(tmp_path / "last.json"))}
+        await client.send(b"".join(json.dumps({**line, "id": name}).encode() + b"\n" for name in ("r2", "r3", "r4")))
+        answered = [await client.until("result") for _ in range(3)]
+        assert ends(answered) == dict.fromkeys(("r2", "r3", "r4"), "internal")
+        assert [result["cost_usd"] for result in answered] == [None, 0.0, 0.0]
+        assert json.loads((tmp_path / "last.json").read_bytes()) == answered[-1]
+        await client.send({"type": "cancel", "id": "r1"})
+        assert ends(await client.rest()) == {"r1": "cancelled"}
+        await client.ended.wait()
+    assert (client.code, len(raised)) == (1, 1)
