@@ -10,7 +10,7 @@ from tests.golden.lines import messages, read
 from tests.meta.source import MODULES, ROOT
 
 from agentcell.limits import Limits
-from agentcell.serve.runs import MAX_WAITING
+from agentcell.serve.runs import MAX_WAITING, MAX_WAITING_BYTES
 from agentcell_protocol.codec import MAX_DEPTH
 from agentcell_protocol.errors import Category
 from agentcell_protocol.events import Event
@@ -73,7 +73,7 @@ def test_what_a_wrong_request_is_told_is_what_it_is_told() -> None:
 
 
 def test_the_numbers_are_those_of_the_code() -> None:
-    for number in (LINE_LIMIT, MAX_SCHEMA, MAX_DEPTH, MAX_WAITING):
+    for number in (LINE_LIMIT, MAX_SCHEMA, MAX_DEPTH, MAX_WAITING, MAX_WAITING_BYTES):
         assert f"{number:,} " in PAGE
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from agentcell.limits import Limits
 from agentcell.orders import Order
 from agentcell.serve.outlet import Outlet
-from agentcell.serve.runs import MAX_WAITING, Runs
+from agentcell.serve.runs import MAX_WAITING, MAX_WAITING_BYTES, Runs
 from agentcell.serve.voice import Voice
 from agentcell.stop import CANCEL_LINE
 from agentcell_protocol.errors import RequestError
@@ -27,11 +27,12 @@ class Desk:
     def take(self, line: bytes | Overlong) -> None:
         """Do what the line says, or say why not."""
         message: dict[str, Any] = {}
+        size = 0 if isinstance(line, Overlong) else len(line)
         try:
             message = decode_request(line)
             match parse_line(message):
                 case RunLine() as run:
-                    self._run(run)
+                    self._run(run, size)
                 case CancelLine(id=run_id):
                     self._cancel(run_id)
                 case ShutdownLine():
@@ -45,14 +46,14 @@ class Desk:
             "unfinished_line", "stdin has part of a line and no line end: end each line with a line feed, and flush"
         )
 
-    def _run(self, line: RunLine) -> None:
-        self._check(line.id)
+    def _run(self, line: RunLine, size: int) -> None:
+        self._check(line.id, size)
         limits = Limits.from_mapping(line.limits)
         voice = Voice(line.id, self._outlet)
         on_event = None if line.request.events == "none" else voice.tell
-        self._runs.add(self._make(line.request, limits=limits, on_event=on_event, tag=voice))
+        self._runs.add(self._make(line.request, limits=limits, on_event=on_event, tag=voice), size)
 
-    def _check(self, run_id: str) -> None:
+    def _check(self, run_id: str, size: int) -> None:
         if self._runs.is_closed:
             raise RequestError("type", "no run is begun after a shutdown", "start another agentcell serve for it")
         if run_id in self._runs:
@@ -60,6 +61,9 @@ class Desk:
             raise RequestError("id", reason, "give each run an id of its own")
         if self._runs.is_full:
             raise RequestError("type", f"{MAX_WAITING} runs are waiting already", "send it when there are results")
+        if not self._runs.has_room(size):
+            reason = f"with this line those of the runs that wait would have more than {MAX_WAITING_BYTES} bytes"
+            raise RequestError("type", reason, "send it when there are results, or put large inputs into files")
 
     def _cancel(self, run_id: str) -> None:
         if run_id in self._runs:

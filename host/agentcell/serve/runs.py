@@ -13,6 +13,10 @@ from agentcell_protocol.result import NAMING, SessionResult, failed
 MAX_WAITING = 10_000
 """Runs: each keeps its request in memory, and whoever sends more does not look at the results."""
 
+MAX_WAITING_BYTES = 256 * 1024 * 1024
+"""Of their lines: 26 kB each for as many as can wait, or eight of the longest; text other than ASCII takes up to four
+times that in memory."""
+
 
 class Runs:
     """Orders by their ids, each from when it is accepted until it has its result. An order's tag is its `Voice`."""
@@ -20,6 +24,8 @@ class Runs:
     def __init__(self) -> None:
         self.is_closed = False
         self._waiting: dict[str, Order] = {}
+        self._sizes: dict[str, int] = {}
+        self._bytes = 0
         self._taken: dict[str, Order] = {}
         self._changed = anyio.Event()
 
@@ -31,9 +37,16 @@ class Runs:
         """Whether no more can wait."""
         return len(self._waiting) >= MAX_WAITING
 
-    def add(self, order: Order) -> None:
-        """Have it wait for its turn."""
-        self._waiting[order.request.identity] = order
+    def has_room(self, size: int) -> bool:
+        """Whether one with a line of so many bytes can wait besides."""
+        return self._bytes + size <= MAX_WAITING_BYTES
+
+    def add(self, order: Order, size: int = 0) -> None:
+        """Have it wait for its turn; its line had so many bytes."""
+        run_id = order.request.identity
+        self._waiting[run_id] = order
+        self._sizes[run_id] = size
+        self._bytes += size
         self._changed.set()
 
     def close(self) -> None:
@@ -46,7 +59,7 @@ class Runs:
         while self._waiting or not self.is_closed:
             if self._waiting:
                 run_id = next(iter(self._waiting))
-                self._taken[run_id] = order = self._waiting.pop(run_id)
+                self._taken[run_id] = order = self._no_more_waiting(run_id)
                 yield order
             else:
                 self._changed = anyio.Event()
@@ -59,10 +72,10 @@ class Runs:
 
     def cancel(self, run_id: str, reason: str) -> None:
         """End it: one that waits at once, one that runs politely, and by force when it is asked for again."""
-        if (order := self._waiting.pop(run_id, None)) is None:
-            self._taken[run_id].stop.cancel(reason)
+        if run_id in self._waiting:
+            _end_unstarted(self._no_more_waiting(run_id), cancelled(reason))
         else:
-            _end_unstarted(order, cancelled(reason))
+            self._taken[run_id].stop.cancel(reason)
 
     def cancel_all(self, reason: str) -> None:
         """Accept no more, and end those that nobody has ended yet."""
@@ -90,9 +103,12 @@ class Runs:
 
     def _end_waiting(self, mistake: Exception) -> None:
         self.close()
-        for order in self._waiting.values():
-            _end_unstarted(order, internal_error(mistake))
-        self._waiting.clear()
+        for run_id in list(self._waiting):
+            _end_unstarted(self._no_more_waiting(run_id), internal_error(mistake))
+
+    def _no_more_waiting(self, run_id: str) -> Order:
+        self._bytes -= self._sizes.pop(run_id)
+        return self._waiting.pop(run_id)
 
 
 def _end_failed(order: Order, mistake: Exception) -> None:

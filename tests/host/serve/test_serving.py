@@ -210,6 +210,26 @@ async def test_more_than_so_many_cannot_wait(client: Client, monkeypatch: pytest
     assert ends(await client.rest()) == {f"r{number}": "cancelled" for number in range(5)}
 
 
+async def test_what_waits_has_only_so_many_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentcell.serve.runs.MAX_WAITING_BYTES", 10_000)
+    async with serving(tmp_path, 1) as client:
+        await client.run("r0", HANG, events="summary")
+        await client.until("session_started")
+        for number in range(1, 4):
+            await client.run(f"r{number}", starting_message="x" * 4_500)
+        refusal = told(await client.until("refused"))
+        assert refusal["member"] == "type"
+        assert refusal["reason"].startswith("with this line those of the runs that wait would have more than ")
+        assert refusal["hint"] == "send it when there are results, or put large inputs into files"
+        await client.send({"type": "cancel", "id": "r1"})
+        assert (await client.until("result"))["id"] == "r1"
+        await client.run("r3", starting_message="x" * 4_500)
+        await client.run("r4", starting_message="x" * 4_500)
+        assert (await client.until("refused"))["id"] == "r4"
+        client.end()
+        assert ends(await client.rest()) == dict.fromkeys(("r0", "r2", "r3"), "cancelled")
+
+
 ONE_LINE = "send one JSON object on one line"
 NO_BREAKS = "a request is one line: write the whole object without line breaks"
 NAMES = "give printable characters without '/', and not '.' or '..'"
