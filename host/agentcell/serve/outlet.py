@@ -28,17 +28,17 @@ class Outlet:
         self.gone = anyio.Event()
         self.failure = ""
         self._fd = fd
-        self._lines: deque[bytes] = deque()
+        self._lines: deque[tuple[bytes, str | None]] = deque()
         self._bytes = 0
         self._is_stalled = False
         self._put = anyio.Event()
         self._taken = anyio.Event()
 
-    def put(self, message: Mapping[str, Any]) -> None:
-        """Write it, as soon as it can be."""
+    def put(self, message: Mapping[str, Any], *, result_of: str | None = None) -> None:
+        """Write it, as soon as it can be; `result_of` is the id of the run whose result it is."""
         if not self.gone.is_set():
             line = encode(message)
-            self._lines.append(line)
+            self._lines.append((line, result_of))
             self._bytes += len(line)
             self._put.set()
 
@@ -46,6 +46,11 @@ class Outlet:
     def has_room(self) -> bool:
         """Whether the reader keeps up."""
         return self._bytes < ROOM_BYTES
+
+    @property
+    def unread_results(self) -> list[str]:
+        """The ids of the runs whose results the reader has not taken, or not wholly."""
+        return [run_id for _, run_id in self._lines if run_id is not None]
 
     async def room(self) -> bool:
         """Wait for room, for a bounded time, and not at all while somebody has waited in vain; whether it is there."""
@@ -80,7 +85,7 @@ class Outlet:
 
     async def _write_all(self) -> None:
         while self._lines:
-            line = self._lines[0]
+            line, _ = self._lines[0]
             await self._write(line)
             self._lines.popleft()
             self._bytes -= len(line)

@@ -49,6 +49,11 @@ class Serving:
         """Why nothing could be written any more; empty if it could."""
         return self._outlet.failure
 
+    @property
+    def given_up(self) -> list[str]:
+        """The ids of the runs whose results were written for a reader that did not take them in time."""
+        return self._outlet.unread_results
+
     async def run(self) -> int:
         """Serve; the exit code."""
         self._outlet.put(hello(self._settings).model_dump())

@@ -27,15 +27,15 @@ class Voice:
 
     def end(self, result: SessionResult) -> None:
         """Write its result."""
-        self._write({**result.to_message(), "id": self._id})
+        self._write({**result.to_message(), "id": self._id}, result_of=self._id)
 
     async def _write_when_there_is_room(self, message: Mapping[str, Any]) -> None:
         if await self._outlet.room():
             self._dropped -= 1
             self._write(message)
 
-    def _write(self, message: Mapping[str, Any]) -> None:
+    def _write(self, message: Mapping[str, Any], *, result_of: str | None = None) -> None:
         if self._dropped:
             self._outlet.put(thinned(self._id, self._dropped))
             self._dropped = 0
-        self._outlet.put(message)
+        self._outlet.put(message, result_of=result_of)

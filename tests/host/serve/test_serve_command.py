@@ -19,6 +19,8 @@ from tests.host.command_line import BOUND_SECONDS, environment
 from tests.host.serve.client import HANG, ends
 from tests.meta.source import ROOT
 
+from agentcell.commands.serving import given_up
+
 BASHFUL = [{"text": "half"}, HANG]
 
 
@@ -168,12 +170,21 @@ def test_a_program_that_is_killed_ends_it_though_its_pipes_live_on(tmp_path: Pat
 
 
 def test_a_reader_that_reads_nothing_does_not_hold_up_two_signals(tmp_path: Path) -> None:
-    with serve(tmp_path, "-j", "1") as program:
+    with serve(tmp_path, "-j", "1", stderr=subprocess.PIPE) as program:
         program.run("r1", {"text": "x" * 4000, "times": 200}, *BASHFUL, events="summary")
         program.until("text")
         for number in (signal.SIGTERM, signal.SIGINT):
             program.process.send_signal(number)
         assert program.code() in {143, 130}  # whichever was delivered first
+        assert program.process.stderr is not None
+        assert program.process.stderr.read().decode() == given_up(["r1"]) + "\n"
+
+
+def test_of_many_results_that_are_given_up_a_few_are_named() -> None:
+    remedy = "nobody took the last lines from stdout; read to the end, or name a result_file"
+    assert given_up(["r1"]) == f"error: the result of 1 run was given up (r1): {remedy}"
+    said = "error: the results of 13 runs were given up (r0, r1, r2, r3, r4, r5, r6, r7, r8, r9 and 3 more)"
+    assert given_up([f"r{number}" for number in range(13)]) == f"{said}: {remedy}"
 
 
 @pytest.mark.parametrize(("closed", "named"), [("<&-", b"stdin"), (">&-", b"stdout")])

@@ -412,7 +412,7 @@ async def test_after_a_signal_the_last_lines_are_waited_for_but_not_for_ever(
             await anyio.to_thread.run_sync(wait, abandon_on_cancel=True)
             hosts[0].ending.cancel("SIGTERM")
             await client.ended.wait()
-        assert client.code == 143
+        assert (client.code, hosts[0].given_up) == (143, ["r1"])
 
 
 async def test_without_a_signal_the_last_lines_are_waited_for_as_long_as_it_takes(
@@ -420,7 +420,8 @@ async def test_without_a_signal_the_last_lines_are_waited_for_as_long_as_it_take
 ) -> None:
     monkeypatch.setattr(outlet, "WAIT_SECONDS", 0.01)
     monkeypatch.setattr("agentcell.serve.ending.LAST_LINES_SECONDS", 0.01)
-    async with serving(tmp_path, 1) as client:
+    hosts: list[Serving] = []
+    async with serving(tmp_path, 1, prepare=hosts.append) as client:
         with gate(tmp_path / "gate") as (opens, wait):
             await client.run("r1", {"text": "x" * 4000, "times": TEXTS}, {"spawn": opens}, events="summary")
             await client.send({"type": "shutdown"})
@@ -430,6 +431,7 @@ async def test_without_a_signal_the_last_lines_are_waited_for_as_long_as_it_take
         assert client.code is None
         assert ends(await client.rest()) == {"r1": "complete"}
     assert client.code == 0
+    assert not hosts[0].given_up
 
 
 async def test_when_nobody_reads_any_more_everything_is_cancelled(tmp_path: Path) -> None:
