@@ -10,28 +10,32 @@ from agentcell.conformance.check import Check, Finding
 from agentcell.conformance.running import run_checks
 from agentcell.conformance.stage import Setting
 
-BROKEN = Path(__file__).with_name("broken")
+START = Path(__file__).with_name("broken") / "start.py"
 
 PATIENCE_SECONDS = 10.0
 """For what takes a fraction of a second; a fault of which nothing comes costs this."""
 
-PROGRAMS_AT_ONCE = 5
+PROGRAMS_AT_ONCE = 6
 SCENES_AT_ONCE = 3
 """Most of the time of a fault is waiting."""
 
 Findings = Mapping[str, Finding]
 
 
-def command(script: str, fault: str) -> tuple[str, ...]:
-    """The command of a program with this fault."""
-    return (sys.executable, "-S", "-E", str(BROKEN / script), fault)
+Faults = tuple[str, ...]
+"""Those of one program; what they break is apart, so that it is seen which of them a check has noticed."""
 
 
-def findings(script: str, faults: Iterable[str], checks: Sequence[Check]) -> dict[str, Findings]:
-    """By fault and number of the check."""
-    names = list(faults)
+def command(module: str, faults: Faults) -> tuple[str, ...]:
+    """The command of a program with these faults."""
+    return (sys.executable, "-S", "-E", str(START), module, *faults)
+
+
+def findings(module: str, programs: Iterable[Faults], checks: Sequence[Check]) -> dict[Faults, Findings]:
+    """By the faults of the program and the number of the check."""
+    broken = list(programs)
     with ThreadPoolExecutor(PROGRAMS_AT_ONCE) as pool:
-        return dict(zip(names, pool.map(partial(_findings, script, checks), names), strict=True))
+        return dict(zip(broken, pool.map(partial(_findings, module, checks), broken), strict=True))
 
 
 def failed(found: Findings) -> set[str]:
@@ -39,6 +43,6 @@ def failed(found: Findings) -> set[str]:
     return {number for number, finding in found.items() if finding.grade == "failed"}
 
 
-def _findings(script: str, checks: Sequence[Check], fault: str) -> Findings:
-    setting = Setting(command(script, fault), patience=PATIENCE_SECONDS)
+def _findings(module: str, checks: Sequence[Check], faults: Faults) -> Findings:
+    setting = Setting(command(module, faults), patience=PATIENCE_SECONDS)
     return {finding.number: finding for finding in run_checks(checks, setting, at_once=SCENES_AT_ONCE)}

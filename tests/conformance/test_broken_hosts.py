@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.conformance.broken_programs import Findings, failed, findings
+from tests.conformance.broken_programs import Faults, Findings, failed, findings
 
 from agentcell.conformance.host_checks import HOST_CHECKS
 
@@ -27,17 +27,35 @@ FAULTS = {
     "minds neither limits nor ids": {"H30", "H32", "H34"},
 }
 
+PROGRAMS: tuple[Faults, ...] = (
+    ("loses cancelled runs", "careless"),
+    ("minds neither limits nor ids",),
+    ("events without ids", "exits with 0"),
+    ("forgets what waits", "waits for its reader"),
+    ("two results", "stops at wrong lines"),
+    ("an event after the result", "cancels at shutdown"),
+    ("one at a time", "leaves a child"),
+    ("none",),
+)
+"""Those of which most is waited for come first."""
+
 
 @pytest.fixture(scope="module")
-def found(temporary: Path) -> Mapping[str, Findings]:
-    return findings("hosts.py", FAULTS, HOST_CHECKS)
+def found(temporary: Path) -> Mapping[Faults, Findings]:
+    return findings("hosts", PROGRAMS, HOST_CHECKS)
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_fails_exactly_the_checks_that_are_about_it(found: Mapping[str, Findings], fault: str) -> None:
-    assert failed(found[fault]) == FAULTS[fault]
+@pytest.mark.parametrize("faults", PROGRAMS, ids=", ".join)
+def test_faults_fail_exactly_the_checks_that_are_about_them(found: Mapping[Faults, Findings], faults: Faults) -> None:
+    assert failed(found[faults]) == set().union(*(FAULTS[fault] for fault in faults))
 
 
-def test_what_cannot_be_tried_is_skipped_and_says_why(found: Mapping[str, Findings]) -> None:
-    finding = found["events without ids"]["H35"]
+def test_every_fault_is_in_one_program_and_no_check_is_about_two_faults_of_one() -> None:
+    assert sorted(fault for program in PROGRAMS for fault in program) == sorted(FAULTS)
+    for first, *others in PROGRAMS:
+        assert all(FAULTS[first].isdisjoint(FAULTS[other]) for other in others)
+
+
+def test_what_cannot_be_tried_is_skipped_and_says_why(found: Mapping[Faults, Findings]) -> None:
+    finding = found["events without ids", "exits with 0"]["H35"]
     assert (finding.grade, finding.remedy) == ("skipped", "no hello of the run says which process it has")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.conformance.broken_programs import Findings, failed, findings
+from tests.conformance.broken_programs import Faults, Findings, failed, findings
 
 from agentcell.conformance.worker_checks import WORKER_CHECKS
 
@@ -30,19 +30,37 @@ FAULTS = {
     "forgets what was asked for": {"W11", "W16", "W19", "W20", "W37"},
 }
 
+PROGRAMS: tuple[Faults, ...] = (
+    ("none",),
+    ("two results", "forgives everything"),
+    ("result not last", "wrong exit code"),
+    ("wrong order", "dies of SIGTERM"),
+    ("prints on stdout", "ignores its lifeline"),
+    ("tools share stdout", "takes 401 for a passing failure"),
+    ("no final line feed", "leaves a child"),
+    ("carriage returns", "waits for the end"),
+    ("greets late", "forgets what was asked for"),
+)
+
 
 @pytest.fixture(scope="module")
-def found(temporary: Path) -> Mapping[str, Findings]:
-    return findings("workers.py", FAULTS, WORKER_CHECKS)
+def found(temporary: Path) -> Mapping[Faults, Findings]:
+    return findings("workers", PROGRAMS, WORKER_CHECKS)
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_fails_exactly_the_checks_that_are_about_it(found: Mapping[str, Findings], fault: str) -> None:
-    assert failed(found[fault]) == FAULTS[fault]
+@pytest.mark.parametrize("faults", PROGRAMS, ids=", ".join)
+def test_faults_fail_exactly_the_checks_that_are_about_them(found: Mapping[Faults, Findings], faults: Faults) -> None:
+    assert failed(found[faults]) == set().union(*(FAULTS[fault] for fault in faults))
 
 
-def test_what_fails_says_what_was_expected_what_came_and_what_to_do(found: Mapping[str, Findings]) -> None:
-    finding = found["wrong exit code"]["W40"]
+def test_every_fault_is_in_one_program_and_no_check_is_about_two_faults_of_one() -> None:
+    assert sorted(fault for program in PROGRAMS for fault in program) == sorted(FAULTS)
+    for first, *others in PROGRAMS:
+        assert all(FAULTS[first].isdisjoint(FAULTS[other]) for other in others)
+
+
+def test_what_fails_says_what_was_expected_what_came_and_what_to_do(found: Mapping[Faults, Findings]) -> None:
+    finding = found["result not last", "wrong exit code"]["W40"]
     assert (finding.title, finding.expected, finding.came, finding.remedy) == (
         "SIGTERM cancels, while a tool runs",
         "exit code 143",

@@ -1,7 +1,9 @@
-"""A host without any of ours: `python hosts.py FAULT` runs each session as a `workers.py` of its own, two at a time.
+"""A host without any of ours: `start.py hosts FAULT...` runs each session as a worker of its own, two at a time.
 
 Each fault is a method that does one thing wrong; with the fault `none` it does everything right.
 """
+
+from __future__ import annotations
 
 import json
 import os
@@ -12,9 +14,12 @@ import sys
 import threading
 from collections import deque
 from pathlib import Path
-from typing import Any
 
-WORKERS = str(Path(__file__).with_name("workers.py"))
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+START = str(Path(__file__).with_name("start.py"))
 
 AT_ONCE = 2
 LIMIT = 32 * 1024 * 1024
@@ -278,7 +283,7 @@ class Host:
 
     def perform(self, run: Run) -> None:
         with self.lock:
-            argv = [sys.executable, "-S", "-E", WORKERS, self.worker_fault]
+            argv = [sys.executable, "-S", "-E", START, "workers", self.worker_fault]
             worker = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
             run.worker = worker
         clock = threading.Timer(run.limits.get("max_execution_seconds", 3600), self.time_out, [run])
@@ -505,5 +510,6 @@ FAULTS: dict[str, type[Host]] = {
 }
 
 
-if __name__ == "__main__":
-    os._exit(FAULTS[sys.argv[1]]().main())
+def main(*faults: str) -> None:
+    broken: type[Host] = type("Broken", tuple(FAULTS[name] for name in faults), {})
+    os._exit(broken().main())

@@ -1,7 +1,10 @@
 """A worker without any of ours: it reads the request, asks the model itself, runs its tools, and answers.
 
-`python workers.py FAULT`: each fault is a method that does one thing wrong; without one it does everything right.
+`start.py workers FAULT...`: each fault is a method that does one thing wrong; with the fault `none` it does
+everything right.
 """
+
+from __future__ import annotations
 
 import json
 import os
@@ -12,8 +15,11 @@ import sys
 import threading
 import time
 from pathlib import Path
-from types import FrameType
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any
 
 LIMIT = 32 * 1024 * 1024
 PIECE = 64 * 1024
@@ -418,5 +424,6 @@ FAULTS: dict[str, type[Worker]] = {
 }
 
 
-if __name__ == "__main__":
-    sys.exit(FAULTS[sys.argv[1]]().main())
+def main(*faults: str) -> None:
+    broken: type[Worker] = type("Broken", tuple(FAULTS[name] for name in faults), {})
+    sys.exit(broken().main())
