@@ -74,7 +74,7 @@ def decode_request(line: bytes | Overlong | None) -> dict[str, Any]:
 
 def _remedy(line: bytes, invalid: WireError) -> str:
     if invalid.is_cut and b"{" in line[:4]:
-        return "a request is one line: write the whole object without line breaks"
+        return "write the whole object on one line, without line breaks"
     return "send one JSON object on one line"
 
 

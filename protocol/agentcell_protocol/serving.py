@@ -142,11 +142,17 @@ def of_run(event: Mapping[str, Any], run_id: str) -> dict[str, Any]:
 
 
 def refusal(error: RequestError, message: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said of a line that nothing comes of, with what can be read of it: an `id` that is a string, its type."""
+    """What is said of a line that nothing comes of, with what can be read of it: an `id` that is a string, its type.
+
+    An error without a member is one of the line, and says so itself.
+    """
     named = {"id": message["id"]} if isinstance(message.get("id"), str) else {}
     if message.get("type") in CAPABILITIES:
         named["line"] = message["type"]
-    return {"type": "refused", **named, "error": error.as_session_error().model_dump()}
+    told = error.as_session_error().model_dump()
+    if error.member is None:
+        told["message"] = f"{error.reason}; {error.remedy}"
+    return {"type": "refused", **named, "error": told}
 
 
 def thinned(run_id: str, dropped: int) -> dict[str, Any]:

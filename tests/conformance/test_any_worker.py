@@ -174,7 +174,7 @@ def test_of_two_lines_the_first_is_the_request(worker: Worker) -> None:
 
 @pytest.mark.parametrize("start", [b"{\n", b'{\n  "session_name": "a",\n', b"{"])
 def test_the_start_of_an_object_gets_the_hint_that_a_request_is_one_line(worker: Worker, start: bytes) -> None:
-    refuses(worker.given(start), None, "a request is one line: write the whole object without line breaks")
+    refuses(worker.given(start), None, "write the whole object on one line, without line breaks")
 
 
 def test_a_refusal_says_whose_request_it_was(worker: Worker) -> None:

@@ -79,8 +79,8 @@ def test_a_pipe_that_never_sends_is_given_up(pipe: tuple[int, int]) -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (b"{\n", "a request is one line"),
-        (b'{"session_name": "a",\n', "a request is one line"),
+        (b"{\n", "write the whole object on one line"),
+        (b'{"session_name": "a",\n', "write the whole object on one line"),
         (b"[1]\n", "an array, not an object"),
         (b"nonsense\n", "not valid JSON"),
     ],

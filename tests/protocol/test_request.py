@@ -198,4 +198,4 @@ def test_a_line_that_cannot_be_a_request_is_refused(line: bytes | Overlong | Non
 def test_the_start_of_an_object_gets_the_hint_that_a_request_is_one_line(line: bytes) -> None:
     with pytest.raises(RequestError) as raised:
         decode_request(line)
-    assert raised.value.remedy == "a request is one line: write the whole object without line breaks"
+    assert raised.value.remedy == "write the whole object on one line, without line breaks"

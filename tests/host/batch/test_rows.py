@@ -27,7 +27,7 @@ from agentcell_protocol.framing import LINE_LIMIT
 from agentcell_protocol.request import parse_request
 from agentcell_protocol.result import failed
 
-ONE_LINE = "a request is one line: write the whole object without line breaks"
+ONE_LINE = "write the whole object on one line, without line breaks"
 ONE_OBJECT = "send one JSON object on one line"
 
 

@@ -48,7 +48,9 @@ def told(message: dict[str, Any]) -> dict[str, Any]:
     details = error["details"]
     names = {key: message[key] for key in ("type", "id") if key in message}
     assert error["category"] == "bad_request"
-    assert error["message"] == f"{details['member'] or 'the request'}: {details['reason']}; {error['hint']}"
+    beginning = f"{details['member']}: " if details["member"] else ""  # otherwise it is about the line, and says so
+    assert error["message"] == f"{beginning}{details['reason']}; {error['hint']}"
+    assert beginning or details["reason"].startswith(("the line is ", "a line is "))
     return {**names, **details, "hint": error["hint"]}
 
 
@@ -231,7 +233,7 @@ async def test_what_waits_has_only_so_many_bytes(tmp_path: Path, monkeypatch: py
 
 
 ONE_LINE = "send one JSON object on one line"
-NO_BREAKS = "a request is one line: write the whole object without line breaks"
+NO_BREAKS = "write the whole object on one line, without line breaks"
 NAMES = "give printable characters without '/', and not '.' or '..'"
 MEMBERS = "send one JSON object with the request's members"
 RUN = '{"type":"run","id":"r1","request":{…}}'
@@ -245,6 +247,7 @@ INSIDE = f"put it into the request: {RUN}"
         (b"[1]\n", None, ONE_LINE, {}),
         (b"{\n", None, NO_BREAKS, {}),
         (b'{"type":"run","id":"x","request"\n', None, NO_BREAKS, {}),
+        (b'{"type":"cancel","id":"x"\n', None, NO_BREAKS, {}),
         (b"{}\n", "type", f"say what the line is, such as {RUN}", {}),
         (b'{"type":7,"id":7}\n', "type", "give run, cancel or shutdown", {}),
         (b'{"type":"cancle","id":"x"}\n', "type", "did you mean cancel?", {"id": "x"}),
