@@ -1,0 +1,1 @@
+"""Where attempts at sessions are made: on this machine, or on others."""

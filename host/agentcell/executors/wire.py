@@ -1,0 +1,81 @@
+"""What is said between who wants an attempt and the node that makes it: one JSON object a line.
+
+To a node's keeper, through a connection of its own for each attempt, whose end means that nobody wants it any more:
+
+    attempt   {marker, order}                  the first line, and the only one
+
+and from there, back to who wants it
+
+    placed    {marker, node}                   where it is made
+    said      {marker, events}                 what the session had to say meanwhile, some events at a time
+    ended     {marker, result}                 the last line
+    lost      {marker, reason}                 the last line, where nobody knows how it ended; nothing of it is left
+
+To a keeper through its stdin, whose end means that it is to end itself:
+
+    alive     {}                               who wants the attempts is there; to be repeated
+    cancel    {marker, reason}                 the first one politely, a second one at once
+    settle    {markers}                        end what is left of these, whoever began it
+
+and from its stdout
+
+    ready     {address, pid}                   the path of the socket for attempts
+    settled   {markers, swept}                 nothing is left of these; so many processes were
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from os import fspath
+from pathlib import Path
+from typing import Any, Final
+
+from agentcell.limits import Limits
+from agentcell.listener import OnEvent
+from agentcell.orders import Order
+from agentcell.stop import Stop
+from agentcell_protocol.codec import encode
+from agentcell_protocol.framing import LINE_LIMIT
+from agentcell_protocol.request import parse_request
+
+ATTEMPT, PLACED, SAID, ENDED, LOST = "attempt", "placed", "said", "ended", "lost"
+ALIVE, CANCEL, SETTLE = "alive", "cancel", "settle"
+READY, SETTLED = "ready", "settled"
+
+WIRE_LIMIT: Final = LINE_LIMIT + 4 * 1024 * 1024
+"""Bytes in the longest line: one of a cell with what is said around it."""
+
+
+def line(kind: str, **members: Any) -> bytes:
+    """A line of this kind."""
+    return encode({"type": kind, **members})
+
+
+def packed(order: Order) -> dict[str, Any]:
+    """The order as a member of an `attempt`; `is_heard` says whether its events are wanted."""
+    return {
+        "request": order.request.model_dump(exclude_defaults=True),
+        "environment": dict(order.environment),
+        "limits": asdict(order.limits),
+        "keep": order.keep if isinstance(order.keep, bool) else fspath(order.keep),
+        "stderr_file": order.stderr_file and str(order.stderr_file),
+        "is_heard": order.on_event is not None,
+    }
+
+
+def unpacked(marker: str, order: Mapping[str, Any], *, on_event: OnEvent, stop: Stop) -> Order:
+    """The order of an `attempt`, as its node makes it. Raises RequestError for a directory that is not there."""
+    return Order(
+        parse_request(order["request"]),
+        environment=order["environment"],
+        limits=Limits(**order["limits"]),
+        keep=order["keep"],
+        on_event=on_event if order["is_heard"] else None,
+        marker=marker,
+        stop=stop,
+        stderr_file=order["stderr_file"] and Path(order["stderr_file"]),
+    )
+
+
+def said(marker: str, events: Sequence[Mapping[str, Any]]) -> bytes:
+    """The line for some events of an attempt."""
+    return line(SAID, marker=marker, events=list(events))
