@@ -1,4 +1,4 @@
-"""What any program must do that claims to be a bare cell: the real worker, the stand-in, and one of yours.
+"""What any program must do that claims to be a bare cell, seen with the stand-in; the checks see it of the worker.
 
 A worker reads one request line from stdin, writes lines to stdout, the last of which is the result, and exits
 with the code that the result asks for.
@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from agentcell.offline import offline_model
 from agentcell_protocol.exitcodes import exit_code
 from agentcell_protocol.result import SessionResult
 from agentcell_protocol.schema import committed
@@ -26,10 +25,7 @@ from agentcell_protocol.schema import committed
 WAIT_SECONDS = 60
 """For an answer that takes a second; a busy machine starts several workers at once."""
 
-WORKERS = {
-    "worker": ("-P", "-m", "agentcell_worker"),
-    "stand-in": ("-P", "-m", "agentcell.testing"),
-}
+STAND_IN = (sys.executable, "-P", "-m", "agentcell.testing")
 
 REQUEST = {"session_name": "a", "agent_type": "coder", "project_dir": ".", "starting_message": "hi"}
 LINE = json.dumps(REQUEST)
@@ -50,10 +46,10 @@ class Ending:
 class Worker:
     """A worker's command, to be run in an empty project with an environment of its own."""
 
-    def __init__(self, command: tuple[str, ...], project: Path, environment: dict[str, str]) -> None:
+    def __init__(self, command: tuple[str, ...], project: Path) -> None:
         self._command = command
         self._project = project
-        self._environment = {"PATH": os.environ["PATH"], "HOME": str(project.parent), "LANG": "C.UTF-8", **environment}
+        self._environment = {"PATH": os.environ["PATH"], "HOME": str(project.parent), "LANG": "C.UTF-8"}
 
     def given(self, stdin: bytes) -> Ending:
         """The ending of a worker whose stdin holds these bytes, and then ends."""
@@ -105,17 +101,9 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture(params=WORKERS)
-def worker(request: pytest.FixtureRequest, project: Path) -> Worker:
-    """Each worker, for requests that never get as far as a session."""
-    return Worker((sys.executable, *WORKERS[request.param]), project, {})
-
-
-@pytest.fixture(params=["stand-in", pytest.param("worker", marks=[pytest.mark.slow, pytest.mark.e2e])])
-def able_worker(request: pytest.FixtureRequest, project: Path) -> Iterator[Worker]:
-    """Each worker, with a model to talk to."""
-    with offline_model({"turns": [{"text": "Hello."}]}) as endpoint:
-        yield Worker((sys.executable, *WORKERS[request.param]), project, endpoint.environment())
+@pytest.fixture
+def worker(project: Path) -> Worker:
+    return Worker(STAND_IN, project)
 
 
 def is_a_true_result(ended: Ending) -> None:
@@ -185,16 +173,16 @@ def test_a_refusal_says_whose_request_it_was(worker: Worker) -> None:
 
 @pytest.mark.parametrize("send", [Worker.given, Worker.given_and_left_open], ids=["closed", "left open"])
 def test_a_session_gives_exactly_one_line_when_no_events_are_asked_for(
-    able_worker: Worker, send: Callable[[Worker, bytes], Ending]
+    worker: Worker, send: Callable[[Worker, bytes], Ending]
 ) -> None:
-    ended = send(able_worker, LINE.encode() + b"\n")
+    ended = send(worker, LINE.encode() + b"\n")
     is_a_true_result(ended)
     assert len(ended.lines) == 1
     assert (ended.result["status"], ended.result["session_name"], ended.code) == ("complete", "a", 0)
 
 
-def test_events_come_before_the_result_and_begin_with_hello(able_worker: Worker) -> None:
-    ended = able_worker.given(json.dumps({**REQUEST, "events": "summary"}).encode() + b"\n")
+def test_events_come_before_the_result_and_begin_with_hello(worker: Worker) -> None:
+    ended = worker.given(json.dumps({**REQUEST, "events": "summary"}).encode() + b"\n")
     is_a_true_result(ended)
     types = [line["type"] for line in ended.lines]
     assert (types[0], types[-1]) == ("hello", "result")
@@ -206,7 +194,7 @@ def test_events_come_before_the_result_and_begin_with_hello(able_worker: Worker)
     assert (outcome["status"], outcome["response"]) == (ended.result["status"], ended.result["response"])
 
 
-def test_a_result_file_holds_the_result_line(able_worker: Worker, project: Path) -> None:
-    ended = able_worker.given(json.dumps({**REQUEST, "result_file": "result.json"}).encode() + b"\n")
+def test_a_result_file_holds_the_result_line(worker: Worker, project: Path) -> None:
+    ended = worker.given(json.dumps({**REQUEST, "result_file": "result.json"}).encode() + b"\n")
     is_a_true_result(ended)
     assert json.loads((project / "result.json").read_bytes()) == ended.result
