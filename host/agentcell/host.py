@@ -5,19 +5,19 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, I
 from contextlib import AsyncExitStack
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 from anyio.abc import TaskGroup
 
 from agentcell.environment import cell_environment
 from agentcell.errors import HostClosedError, HostOpenError
+from agentcell.executors.local import LocalExecutor
 from agentcell.interrupt import plain_interrupt
 from agentcell.limits import Limits
 from agentcell.listener import OnEvent
 from agentcell.orders import Order
-from agentcell.resources import Resources, sharing
-from agentcell.run import Attempted, Request, attempt, checked
+from agentcell.run import Attempted, Request, checked
 from agentcell.spawn import WORKER
 from agentcell.stream import Answer, Answers, Stream
 from agentcell.transcripts import Keep
@@ -27,6 +27,7 @@ from agentcell_protocol.request import parse_request
 from agentcell_protocol.result import NAMING, SessionResult, refused
 
 if TYPE_CHECKING:
+    from agentcell.executors.executor import Executor
     from agentcell.stop import Stop
 
 
@@ -54,26 +55,19 @@ class Host:
         start: Start = "fork",
         worker_command: Sequence[str] = WORKER,
     ) -> None:
-        for name, value in (("max_sessions", max_sessions), ("max_starts", max_starts)):
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be positive")
-        if start not in get_args(Start):
-            raise ValueError(f"start must be one of {', '.join(get_args(Start))}")
-        self._max_sessions = max_sessions or os.cpu_count() or 1
-        self._sharing = partial(sharing, start, command=worker_command, max_starts=max_starts)
+        self._local = LocalExecutor(max_sessions, max_starts=max_starts, start=start, worker_command=worker_command)
         self._lifetime = AsyncExitStack()
         self._open: _Open | None = None
 
     async def __aenter__(self) -> Self:
         if self._open is not None:
             raise HostOpenError
-        limiter = anyio.CapacityLimiter(self._max_sessions)
         async with AsyncExitStack() as lifetime:
-            resources = await lifetime.enter_async_context(self._sharing())
+            await lifetime.enter_async_context(self._local)
             tasks = anyio.create_task_group()
             await tasks.__aenter__()
             self._lifetime = lifetime.pop_all()
-        self._open = _Open(resources, tasks, limiter)
+        self._open = _Open(tasks, _Lane(self._local))
         return self
 
     async def __aexit__(
@@ -99,13 +93,17 @@ class Host:
         env: Mapping[str, str] | None = None,
         pass_env: Iterable[str] = (),
         keep: Keep = True,
+        executor: "Executor | None" = None,
     ) -> SessionResult:
-        """As `run_session`, as soon as there is room. Raises HostClosedError outside the `async with` block, too."""
+        """As `run_session`, as soon as there is room; by another `executor` than the host's own, if one is given.
+
+        Raises HostClosedError outside the `async with` block, too.
+        """
         host = self._opened
         environment = cell_environment(os.environ, env=env, pass_env=pass_env)
         session = parse_request(request)
         order = Order(session, environment=environment, limits=limits or Limits(), on_event=on_event, keep=keep)
-        return checked((await host.attempt(order)).get())
+        return checked((await host.attempt(order, host.lane(executor))).get())
 
     def run_many(
         self,
@@ -116,8 +114,12 @@ class Host:
         env: Mapping[str, str] | None = None,
         pass_env: Iterable[str] = (),
         keep: Keep = True,
+        executor: "Executor | None" = None,
     ) -> Answers[SessionResult]:
-        """Run them all, as many at a time as the host runs, and give each result as soon as it is there.
+        """Run them all, as many at a time as there is room for, and give each result as soon as it is there.
+
+        Where they run, and how many at a time, is the host's own affair, or that of an `executor`, such as
+        `agentcell.executors.ray.RayExecutor`, which is to stay open for as long as the host.
 
         The next request is taken when there is room for it and the results before have been dealt with, so there may
         be any number of them. What is wrong with one is its own result: `bad_request`, or `internal` when `on_event`
@@ -129,34 +131,40 @@ class Host:
         environment = cell_environment(os.environ, env=env, pass_env=pass_env)
         make = partial(Order, environment=environment, limits=limits or Limits(), on_event=on_event, keep=keep)
         host = self._opened
+        lane = host.lane(executor)
 
         async def work(request: Request) -> SessionResult:
             try:
                 order = make(parse_request(request))
             except RequestError as mistake:
                 return refused(mistake, request if isinstance(request, Mapping) else {})
-            return await host.result(order)
+            return await host.result(order, lane)
 
         source = requests if isinstance(requests, AsyncIterable) else _each(requests)
-        return host.answers(source, work)
+        return host.answers(source, work, lane)
 
     def perform(
-        self, orders: AsyncIterable[Order], *, on_mistake: Callable[[Order, Exception], object] = _nothing
+        self,
+        orders: AsyncIterable[Order],
+        *,
+        executor: "Executor | None" = None,
+        on_mistake: Callable[[Order, Exception], object] = _nothing,
     ) -> Answers[tuple[Order, SessionResult]]:
         """As `run_many`, for orders: each comes back with its result.
 
         A mistake of ours that ends one ends the stream, once those that run have ended; `on_mistake` is told at once.
         """
         host = self._opened
+        lane = host.lane(executor)
 
         async def work(order: Order) -> tuple[Order, SessionResult]:
             try:
-                return order, await host.result(order)
+                return order, await host.result(order, lane)
             except Exception as mistake:
                 on_mistake(order, mistake)
                 raise
 
-        return host.answers(orders, work)
+        return host.answers(orders, work, lane)
 
     @property
     def _opened(self) -> "_Open":
@@ -165,41 +173,54 @@ class Host:
         return self._open
 
 
+class _Lane:
+    """An executor, and the room that it has."""
+
+    def __init__(self, executor: "Executor") -> None:
+        self.executor = executor
+        self.limiter = anyio.CapacityLimiter(executor.max_sessions)
+
+
 class _Open:
     """A host from its opening to its end."""
 
-    def __init__(self, resources: Resources, tasks: TaskGroup, limiter: anyio.CapacityLimiter) -> None:
-        self._resources = resources
+    def __init__(self, tasks: TaskGroup, own: _Lane) -> None:
         self._tasks = tasks
-        self._limiter = limiter
+        self._own = own
         self._is_closed = False
         self._stops: set[Stop] = set()
         self._streams: set[Stream[Any, Any]] = set()
         self._ended = anyio.Event()
 
-    async def attempt(self, order: Order) -> Attempted:
+    def lane(self, executor: "Executor | None") -> _Lane:
+        """That of the executor; the host's own if there is none."""
+        return self._own if executor is None else _Lane(executor)
+
+    async def attempt(self, order: Order, lane: _Lane) -> Attempted:
         """Make it as soon as there is room. Raises HostClosedError when there is none any more."""
-        async with self._limiter:
+        async with lane.limiter:
             self._check()
             self._stops.add(order.stop)
             try:
-                return await attempt(order, self._resources)
+                return await lane.executor.attempt(order)
             finally:
                 self._stops.discard(order.stop)
                 self._ended.set()
 
-    async def result(self, order: Order) -> SessionResult:
+    async def result(self, order: Order, lane: _Lane) -> SessionResult:
         """The same, where nobody is there to be told of a mistake but in the result."""
         try:
-            attempted = await self.attempt(order)
+            attempted = await self.attempt(order, lane)
         except RequestError as mistake:
             return refused(mistake, order.request.model_dump(include=set(NAMING)))
         return attempted.result if isinstance(attempted.failure, Exception) else attempted.get()
 
-    def answers(self, source: AsyncIterable[Any], work: Callable[[Any], Awaitable[Answer]]) -> Answers[Answer]:
+    def answers(
+        self, source: AsyncIterable[Any], work: Callable[[Any], Awaitable[Answer]], lane: _Lane
+    ) -> Answers[Answer]:
         """What comes of working on each that the source gives."""
-        width = int(self._limiter.total_tokens)
-        return Answers(Stream(source, work, width=width, has_room=self._has_room), self._begin)
+        width = int(lane.limiter.total_tokens)
+        return Answers(Stream(source, work, width=width, has_room=partial(self._has_room, lane)), self._begin)
 
     def close(self) -> None:
         """Cancel what runs, and begin nothing more."""
@@ -223,8 +244,8 @@ class _Open:
         else:
             await self._tasks.__aexit__(None, None, None)
 
-    async def _has_room(self) -> None:
-        async with self._limiter:
+    async def _has_room(self, lane: _Lane) -> None:
+        async with lane.limiter:
             self._check()
 
     def _begin(self, stream: Stream[Any, Any]) -> None:

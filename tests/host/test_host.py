@@ -23,6 +23,10 @@ def request(room: Room) -> dict[str, Any]:
     return {"session_name": "a", "agent_type": "coder", "project_dir": str(room.path), "starting_message": "hi"}
 
 
+WAIT_SECONDS = 60
+"""For what takes a second."""
+
+
 async def test_a_session_runs_inside_the_block(room: Room) -> None:
     async with Host(worker_command=command("answers_then_exits", "0")) as host:
         result = await host.run(request(room), env=room.environment)
@@ -31,14 +35,19 @@ async def test_a_session_runs_inside_the_block(room: Room) -> None:
 
 async def test_no_more_than_so_many_sessions_run_at_a_time(room: Room) -> None:
     running, most = 0, 0
+    two_run = anyio.Event()
 
     async def run(host: Host) -> None:
         nonlocal running
 
-        def count(event: dict[str, Any]) -> None:
+        async def count(event: dict[str, Any]) -> None:
             nonlocal running, most
             running += event["type"] == "hello"
             most = max(most, running)
+            if running == 2:
+                two_run.set()
+            with anyio.fail_after(WAIT_SECONDS):
+                await two_run.wait()
 
         await host.run(request(room), env=room.environment, on_event=count)
         running -= 1
