@@ -8,7 +8,8 @@ from typing import Literal
 
 import anyio
 
-from agentcell.batch import account, caps, machine, memory
+from agentcell import memory
+from agentcell.batch import account, caps, machine
 from agentcell.batch.account import Account
 from agentcell.batch.items import Item
 from agentcell.batch.machine import MOST_TRIES, Shortage

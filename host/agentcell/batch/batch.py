@@ -9,8 +9,9 @@ from typing import Any
 
 import anyio
 
+from agentcell import memory
 from agentcell.attempts import Tried
-from agentcell.batch import ending, memory, phrases
+from agentcell.batch import ending, phrases
 from agentcell.batch.admission import Admission, Closing, Hold
 from agentcell.batch.directory import RunDirectory
 from agentcell.batch.ending import BatchEnd

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from agentcell.batch import memory
+from agentcell import memory
 from agentcell.batch.admission import (
     MEMORY_PATIENCE_SECONDS,
     WAITING_ROWS,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentcell.batch.memory import MEBIBYTE, free_mb, has_room, is_scarce
+from agentcell.memory import MEBIBYTE, free_mb, has_room, is_scarce
 
 
 def put(root: Path, files: dict[str, str]) -> Path:
