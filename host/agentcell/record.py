@@ -116,6 +116,11 @@ class Record:
         self._take_event(message)
         return _message(line) if kind == "outcome" else message  # a listener may change what it gets, not what is kept
 
+    def learn(self, event: dict[str, Any]) -> None:
+        """Take an event that somebody else has heard."""
+        self.last_event = event["type"]
+        self._take_event(event)
+
     def _take_result(self, message: dict[str, Any]) -> None:
         try:
             result = SessionResult.model_validate(message)

@@ -106,7 +106,7 @@ async def attempt(order: Order, resources: Resources | None = None) -> Attempted
     order = replace(order, request=with_session_id(order.request))
     line = request_line(order.request, order.on_event, order.limits)
     surroundings = Surroundings(order.request, order.environment, keep=order.keep, is_fresh=is_fresh)
-    listener = Listener(order.on_event, _heard(order.request))
+    listener = Listener(order.on_event, heard(order.request))
     with plain_interrupt():
         async with (
             sharing() if resources is None else nullcontext(resources) as shared,
@@ -137,7 +137,7 @@ def request_line(request: SessionRequest, on_event: OnEvent | None, limits: Limi
     return line
 
 
-def _heard(request: SessionRequest) -> Detail:
+def heard(request: SessionRequest) -> Detail:
     """What a listener hears that did not say what it wants."""
     return "summary" if request.events == "none" else request.events
 

@@ -1,0 +1,106 @@
+"""A node's keeper, as the process sees it that started it and holds its stdin. For threads: every method blocks."""
+
+import json
+import os
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from threading import Event, Lock, Thread
+from typing import IO, Any
+
+from agentcell.environment import cell_environment
+from agentcell.executors.wire import END_SECONDS, READY, SETTLE, line
+from agentcell_protocol.codec import decode
+
+KEEPER = (sys.executable, "-P", "-m", "agentcell.executors.keeper")
+
+READY_SECONDS = 60.0
+"""From the start to the socket: a second of imports, on a machine that starts many things."""
+
+SETTLED_SECONDS = 60.0
+"""From the question to the answer: killing takes a few seconds, and a node may be far behind."""
+
+
+class Keeping:
+    """Starts a keeper. Raises OSError, also when it is not there in time."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.address = ""
+        self._process = subprocess.Popen(
+            (*KEEPER, *_arguments(settings)),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=cell_environment(os.environ),
+        )
+        self._writing, self._settling = Lock(), Lock()
+        self._ready, self._over = Event(), Event()
+        self._answers: deque[int] = deque()
+        self._answered = Event()
+        Thread(target=self._hear, daemon=True).start()
+        if not self._ready.wait(READY_SECONDS) or self.is_over:
+            self.close(0.0)
+            raise OSError("the keeper of this node did not start")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended."""
+        return self._over.is_set()
+
+    def say(self, text: bytes) -> None:
+        """Say it, if it is there to hear it."""
+        with self._writing, suppress(OSError, ValueError):
+            self._stdin.write(text)
+            self._stdin.flush()
+
+    def settle(self, markers: Sequence[str]) -> int:
+        """Have it end what is left of these; how many processes were. Raises OSError when it does not say so."""
+        with self._settling:
+            self._answers.clear()
+            self._answered.clear()
+            self.say(line(SETTLE, markers=list(markers)))
+            if not self._answered.wait(SETTLED_SECONDS) or not self._answers:
+                self.close(0.0)  # what it may still say answers no other question
+                raise OSError("the keeper of this node did not answer")
+            return self._answers.popleft()
+
+    def close(self, seconds: float = END_SECONDS) -> None:
+        """End its stdin, and wait so long for its end."""
+        with self._writing, suppress(OSError):
+            self._stdin.close()
+        self._over.wait(seconds)
+
+    @property
+    def _stdin(self) -> IO[bytes]:
+        if self._process.stdin is None:
+            raise ValueError("it has no stdin")
+        return self._process.stdin
+
+    def _hear(self) -> None:
+        try:
+            for text in self._process.stdout or ():
+                self._take(decode(text))
+        finally:
+            self._over.set()
+            self._ready.set()
+            self._answered.set()
+
+    def _take(self, message: Mapping[str, Any]) -> None:
+        if message["type"] == READY:
+            self.address = message["address"]
+            self._process.wait()  # what was started has given way to its child
+            self._ready.set()
+        else:
+            self._answers.append(message["swept"])
+            self._answered.set()
+
+
+def _arguments(settings: Mapping[str, Any]) -> Iterator[str]:
+    yield f"--starter={os.getpid()}"
+    yield f"--lease={settings['lease_seconds']}"
+    yield f"--min-free-mb={settings['min_free_mb']}"
+    if settings["max_starts"] is not None:
+        yield f"--max-starts={settings['max_starts']}"
+    if settings["worker_command"] is not None:
+        yield f"--worker-command={json.dumps(list(settings['worker_command']))}"

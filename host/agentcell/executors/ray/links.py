@@ -1,0 +1,88 @@
+"""The bridge that attempts are made through: the first one, and another when that was lost."""
+
+from collections.abc import Sequence
+
+import anyio
+
+from agentcell.errors import ExecutorError
+from agentcell.executors.ray.link import Link
+from agentcell.executors.ray.talk import Settings
+
+TRIES = 3
+"""Bridges that are asked to settle something, one after the other."""
+
+CLOSED = ("the executor is closed", "use it inside its `async with`")
+
+
+class Links:
+    """One bridge at a time, until `close`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.max_sessions = 0
+        self._settings = settings
+        self._link: Link | None = None
+        self._opening = anyio.Lock()
+        self._is_closed = False
+        self._failures = 0
+        self._last = CLOSED
+
+    async def get(self) -> Link:
+        """The bridge; a new one if there is none any more. Raises ExecutorError.
+
+        Those that wait for the same one to come up are told together when it does not.
+        """
+        failures = self._failures
+        async with self._opening:
+            if self._link is not None and not self._link.is_over:
+                return self._link
+            if self._is_closed or self._failures != failures:
+                raise ExecutorError(*self._last)
+            await self._drop()
+            self._link = await self._open()
+            return self._link
+
+    async def settle(self, markers: Sequence[str]) -> int:
+        """End what is left of these on every node; how many processes were. Raises ExecutorError."""
+        for _ in range(TRIES):
+            if (swept := await (await self.get()).settle(markers)) is not None:
+                return swept
+        raise ExecutorError("one bridge to Ray after the other has ended", "see what Ray has logged")
+
+    async def close(self) -> None:
+        """End the bridge, and have no other. Bounded; to be shielded."""
+        self._is_closed, self._last = True, CLOSED
+        async with self._opening:
+            await self._drop()
+
+    async def _open(self) -> Link:
+        link = _started(self._settings)
+        is_open = False
+        try:
+            self.max_sessions = await link.open()
+            is_open = True
+        except ExecutorError as failure:
+            self._failures += 1
+            self._last = failure.reason, failure.remedy
+            raise
+        finally:
+            if not is_open:
+                await _close(link)
+        return link
+
+    async def _drop(self) -> None:
+        if self._link is not None:
+            link, self._link = self._link, None
+            await _close(link)
+
+
+def _started(settings: Settings) -> Link:
+    try:
+        return Link(settings)
+    except OSError as problem:
+        reason = f"the bridge to Ray could not be started: {problem.strerror or problem}"
+        raise ExecutorError(reason, "check the limits on processes, memory and open files") from problem
+
+
+async def _close(link: Link) -> None:
+    with anyio.CancelScope(shield=True):
+        await link.close()

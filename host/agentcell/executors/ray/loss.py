@@ -1,0 +1,98 @@
+"""The result of an attempt that was lost sight of: what its file says, or what was heard of it."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from agentcell.attempt import Ending, as_attempt, decide
+from agentcell.causes import Stopped
+from agentcell.orders import Order
+from agentcell.record import Record
+from agentcell.spawn import UNSEEN
+from agentcell.transcripts import find, is_session_id, kept_root
+from agentcell_protocol.codec import decode
+from agentcell_protocol.errors import Category, WireError, session_error
+from agentcell_protocol.result import SessionResult, failed
+
+HINT = "run it again, or resume it where its conversation was kept; the nodes' machines say why they went"
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What tells a file from the one that was there before."""
+
+    inode: int
+    changed_ns: int
+    size: int
+
+
+def signature(file: str | None) -> Signature | None:
+    """That of a result file as it is now; None if there is none. Blocks."""
+    if file is None:
+        return None
+    try:
+        seen = Path(file).stat()
+    except OSError:
+        return None
+    return Signature(seen.st_ino, seen.st_mtime_ns, seen.st_size)
+
+
+def lost(order: Order, record: Record, reason: str, *, before: Signature | None, began: float) -> SessionResult:
+    """What is known of an attempt that ended unseen, `reason` being why; `before` is from when it began. Blocks."""
+    seconds = round(time.monotonic() - began, 3)
+    result = _found(order, before) or _heard(order, record, reason, seconds)
+    session_id = result.session_id or record.session_id or order.request.session_id or order.request.resume
+    told = {
+        "session_id": session_id,
+        "model": result.model or record.model,
+        "tool_calls": result.tool_calls or record.tool_calls,
+        "transcript": result.transcript or _transcript(order, session_id),
+    }
+    result = result.model_copy(update=told)
+    return result if result.attempts else result.model_copy(update={"attempts": [as_attempt(result, 1)]})
+
+
+def _found(order: Order, before: Signature | None) -> SessionResult | None:
+    """The result in the order's file, if it was put there since and is of this session."""
+    file = order.request.result_file
+    if file is None or signature(file) in (None, before):
+        return None
+    try:
+        result = SessionResult.model_validate(decode(Path(file).read_bytes()))
+    except (OSError, WireError, ValidationError):
+        return None
+    request = order.request
+    is_of_it = result.session_name == request.session_name and result.id in (request.identity, None)
+    return result if is_of_it else None
+
+
+def _heard(order: Order, record: Record, reason: str, seconds: float) -> SessionResult:
+    stop = order.stop.reason
+    if record.outcome is not None or stop is not None:
+        cause = None if stop is None else Stopped(stop)
+        return decide(order.request, Ending(record, status=UNSEEN, cause=cause, execution_time=seconds))
+    message, text = f"the session was lost: {reason}", str(record.text) or None
+    error = session_error(Category.HOST_LOST, message, hint=HINT, partial_response=text, last_event=record.last_event)
+    return failed(
+        error,
+        session_name=order.request.session_name,
+        id=order.request.identity,
+        agent_type=order.request.agent_type,
+        usage=record.usage,
+        warnings=record.warnings,
+        execution_time=seconds,
+        working_time=seconds,
+    )
+
+
+def _transcript(order: Order, session_id: str | None) -> str | None:
+    if order.keep is False or session_id is None or not is_session_id(session_id):
+        return None
+    root = kept_root(order.environment) if order.keep is True else Path(order.keep)
+    try:
+        found = find(root / session_id, session_id)
+    except OSError:
+        return None
+    return None if found is None else str(found)

@@ -1,0 +1,45 @@
+"""The task: it has a node's keeper make one attempt, and hands back what that says. All it leaves is a connection."""
+
+import time
+from collections.abc import Iterator
+
+from agentcell.executors.connection import attempt_lines
+from agentcell_protocol.version import __version__
+
+NAMESPACE = "agentcell"
+"""Of the actors' names in Ray."""
+
+ACTOR_SECONDS = 60.0
+"""For a node's actor, and its keeper, to be there: a node that has just joined gets them when it is first met."""
+
+LOOK_SECONDS = 0.1
+"""Between two looks for an actor that is not there yet."""
+
+
+def relay(line: bytes, actors: str, version: str) -> Iterator[str | bytes]:
+    """Make the attempt of this line: first the id of this node, then lines, one or more at a time.
+
+    `actors` is what the names of the actors begin with, before the node's id. Raises OSError, and RuntimeError where
+    another version of ours is installed.
+    """
+    import ray
+
+    if version != __version__:
+        raise RuntimeError(f"agentcell {__version__} is installed there, and {version} is needed")
+    node = ray.get_runtime_context().get_node_id()
+    yield node
+    yield from attempt_lines(_address(actors + node), line)
+
+
+def _address(name: str) -> str:
+    import ray
+
+    give_up_at = time.monotonic() + ACTOR_SECONDS
+    while True:
+        try:
+            actor = ray.get_actor(name, NAMESPACE)
+            return str(ray.get(actor.address.remote(), timeout=ACTOR_SECONDS))
+        except (ValueError, ray.exceptions.RayActorError):
+            if time.monotonic() >= give_up_at:
+                raise
+            time.sleep(LOOK_SECONDS)

@@ -1,0 +1,36 @@
+"""What the nodes of a cluster have room for, by what they say they have."""
+
+from collections.abc import Mapping, Sequence
+
+MEGABYTE = 2**20
+
+CPU, MEMORY = "CPU", "memory"
+"""What Ray calls a core, and a byte."""
+
+
+class Room:
+    """`nodes` are what each of them has in all."""
+
+    def __init__(self, *, cell_cpus: float, cell_memory_mb: float, nodes: Sequence[Mapping[str, float]] = ()) -> None:
+        self.nodes = nodes
+        self._cpus = cell_cpus
+        self._memory_mb = cell_memory_mb
+
+    @property
+    def max_sessions(self) -> int:
+        """How many cells run at a time when they ask for nothing special."""
+        return sum(int(min(node.get(CPU, 0.0) / self._cpus, _memory_mb(node) / self._memory_mb)) for node in self.nodes)
+
+    def misfit(self, memory_mb: float) -> str | None:
+        """Why no node has ever room for a cell that asks for so much; None where one has."""
+        with_cpus = [node for node in self.nodes if node.get(CPU, 0.0) >= self._cpus]
+        if not with_cpus:
+            return f"no node has the {self._cpus:g} cores that a cell asks for"
+        most = max(map(_memory_mb, with_cpus))
+        if most < memory_mb:
+            return f"a cell of {memory_mb:g} MB fits on no node: the largest has {most:.0f} MB for all of its cells"
+        return None
+
+
+def _memory_mb(node: Mapping[str, float]) -> float:
+    return node.get(MEMORY, 0.0) / MEGABYTE
