@@ -35,7 +35,9 @@ def main() -> None:
 def say(wire: Any, cluster: Cluster, nodes: list[Any]) -> None:
     """What there is: of each node its id and the pid of its raylet."""
     raylets = [node.all_processes["raylet"][0].process.pid for node in nodes]
-    told = [{"id": node.unique_id, "node": node.node_id, "raylet": pid} for node, pid in zip(nodes, raylets, strict=True)]
+    told = [
+        {"id": node.unique_id, "node": node.node_id, "raylet": pid} for node, pid in zip(nodes, raylets, strict=True)
+    ]
     print(json.dumps({"address": cluster.address, "nodes": told}), file=wire)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import anyio
 
@@ -20,9 +20,6 @@ from agentcell.interrupt import plain_interrupt
 from agentcell.orders import Order
 from agentcell.run import Attempted, request_line
 from agentcell_protocol.request import with_session_id
-
-if TYPE_CHECKING:
-    from agentcell.stop import Stop
 
 
 class RayExecutor:
@@ -65,7 +62,7 @@ class RayExecutor:
         )
         self._given_max_sessions = max_sessions
         self._links: Links | None = None
-        self._stops: set[Stop] = set()
+        self._flights: set[Flight] = set()
         self._ended = anyio.Event()
 
     @property
@@ -85,9 +82,8 @@ class RayExecutor:
     ) -> None:
         with anyio.CancelScope(shield=True):
             links = self._open
-            for stop in self._stops:
-                if stop.reason is None:
-                    stop.cancel()
+            for flight in self._flights:
+                flight.stop()
             with anyio.move_on_after(ABANDON_SECONDS):
                 await self._all_ended()
             self._links = None
@@ -98,12 +94,12 @@ class RayExecutor:
         order = replace(_from_anywhere(order), request=with_session_id(order.request))
         request_line(order.request, order.on_event, order.limits)  # raises RequestError
         flight = Flight(order, self._open, self._settings)
-        self._stops.add(order.stop)
+        self._flights.add(flight)
         try:
             with plain_interrupt():
                 result = await flight.run()
         finally:
-            self._stops.discard(order.stop)
+            self._flights.discard(flight)
             self._ended.set()
         return Attempted(result, flight.failure)
 
@@ -119,7 +115,7 @@ class RayExecutor:
         return self._links
 
     async def _all_ended(self) -> None:
-        while self._stops:
+        while self._flights:
             self._ended = anyio.Event()
             await self._ended.wait()
 

@@ -56,6 +56,11 @@ class Flight:
         """None when there is none."""
         return self._listener.failure
 
+    def stop(self) -> None:
+        """Have it cancelled, if nobody has yet."""
+        if self._order.stop.reason is None:
+            self._order.stop.cancel()
+
     async def run(self) -> SessionResult:
         """Have it made; how it ended, when nothing of it is left."""
         file, stop = self._order.request.result_file, self._order.stop

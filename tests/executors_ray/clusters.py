@@ -1,0 +1,94 @@
+"""A Ray cluster for a test, on the loopback, with nothing of this run's surroundings in it."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from agentcell_protocol import cell
+
+PROGRAM = str(Path(__file__).with_name("cluster_program.py"))
+
+MARK = "RAY_TEST_CLUSTER"
+"""Environment variable of everything that belongs to a cluster."""
+
+PASSED = ("HOME", "LANG", "PATH")
+
+RAY = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+"""The first keeps it on the loopback, and is needed by whoever connects, too."""
+
+END_SECONDS = 30.0
+
+
+@dataclass
+class RayCluster:
+    """A cluster: its `address`, and the pids of its raylets by the ids of their nodes."""
+
+    process: "subprocess.Popen[str]"
+    mark: str
+    address: str = ""
+    raylets: dict[str, int] | None = None
+
+    def hear(self) -> None:
+        """Take what the program says next."""
+        assert self.process.stdout is not None
+        told: dict[str, Any] = json.loads(self.process.stdout.readline())
+        self.address = told["address"]
+        self.raylets = {node["node"]: node["raylet"] for node in told["nodes"]}
+
+    def add(self) -> str:
+        """Add a node; its id."""
+        assert self.process.stdin is not None
+        before = set(self.raylets or {})
+        self.process.stdin.write("add\n")
+        self.process.stdin.flush()
+        self.hear()
+        return next(iter(set(self.raylets or {}) - before))
+
+    def workers(self, title: str) -> list[int]:
+        """The pids of Ray's workers that do this."""
+        return [process.pid for process in cell.marked(self.mark, MARK) if title in " ".join(process.cmdline())]
+
+    def kill(self, node: str) -> None:
+        """Kill the raylet of a node, which is what is meant by a node that dies."""
+        os.kill((self.raylets or {})[node], signal.SIGKILL)
+
+
+@contextmanager
+def ray_cluster(nodes: int = 2, cpus: int = 2) -> Iterator[RayCluster]:
+    """A cluster that is ended with all of its processes when the context is left."""
+    mark = str(uuid4())
+    place = tempfile.mkdtemp(prefix="rc-", dir="/tmp")  # a short one: sockets have their names below it
+    surroundings = {name: os.environ[name] for name in PASSED if name in os.environ}
+    with Path(place, "stderr").open("w") as words:
+        process = subprocess.Popen(
+            [sys.executable, "-P", PROGRAM, str(nodes), str(cpus)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=words,
+            cwd="/",
+            text=True,
+            env={**surroundings, **RAY, "RAY_TMPDIR": place, MARK: mark},
+            start_new_session=True,
+        )
+    try:
+        cluster = RayCluster(process, mark)
+        cluster.hear()
+        yield cluster
+    finally:
+        with suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=END_SECONDS)
+        process.kill()
+        process.wait()
+        cell.end(partial(cell.marked, mark, MARK))
+        shutil.rmtree(place, ignore_errors=True)
