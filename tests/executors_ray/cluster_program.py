@@ -19,8 +19,13 @@ def main() -> None:
     count, cpus = map(int, sys.argv[1:])
     wire = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # Ray prints
-    settings = {"num_cpus": cpus, "node_ip_address": LOOPBACK, "include_dashboard": False, "object_store_memory": 2**27}
-    cluster = Cluster(initialize_head=True, head_node_args=settings)
+    settings: dict[str, Any] = {
+        "num_cpus": cpus,
+        "node_ip_address": LOOPBACK,
+        "include_dashboard": False,
+        "object_store_memory": 2**27,
+    }
+    cluster: Any = Cluster(initialize_head=True, head_node_args=settings)
     try:
         nodes = [cluster.head_node, *(cluster.add_node(**settings) for _ in range(count - 1))]
         say(wire, cluster, nodes)
@@ -32,7 +37,7 @@ def main() -> None:
         cluster.shutdown()
 
 
-def say(wire: Any, cluster: Cluster, nodes: list[Any]) -> None:
+def say(wire: Any, cluster: Any, nodes: list[Any]) -> None:
     """What there is: of each node its id and the pid of its raylet."""
     raylets = [node.all_processes["raylet"][0].process.pid for node in nodes]
     told = [

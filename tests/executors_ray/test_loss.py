@@ -13,8 +13,16 @@ from agentcell_protocol.codec import encode
 from agentcell_protocol.errors import Category
 from agentcell_protocol.result import SessionResult
 
-STARTED = {"type": "session_started", "session_id": "11111111-1111-4111-8111-111111111111", "model": "m"}
-TOLD = [STARTED, {"type": "text", "text": "halfway"}, {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}]
+STARTED: dict[str, Any] = {
+    "type": "session_started",
+    "session_id": "11111111-1111-4111-8111-111111111111",
+    "model": "m",
+}
+TOLD: list[dict[str, Any]] = [
+    STARTED,
+    {"type": "text", "text": "halfway"},
+    {"type": "tool_use", "id": "t", "name": "Bash", "input": {}},
+]
 
 
 @pytest.fixture

@@ -66,7 +66,8 @@ def test_the_protocol_needs_four_libraries(module: Module) -> None:
 
 def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    requirements = [*project["dependencies"], *project["optional-dependencies"]["testgen"]]
+    extras = project["optional-dependencies"]
+    requirements = [*project["dependencies"], *extras["testgen"], *extras["ray"]]
     declared = {requirement.partition(">")[0].lower() for requirement in requirements}
     imported = set().union(*(roots(module) for module in MODULES)) - ROOMS.keys()
     owners = packages_distributions()

@@ -42,6 +42,9 @@ class Courier:
     async def run(self) -> None:
         """Have it made, and pass on what is said."""
         memory_mb = self._message["memory_mb"]
+        if self._cancelled:
+            await self._say(line(WITHDRAWN, marker=self._marker))
+            return
         if (misfit := self._cluster.room.misfit(memory_mb)) is not None:
             await self._say(line(REFUSED, marker=self._marker, reason=misfit, remedy=REMEDY))
             return

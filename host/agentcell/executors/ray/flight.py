@@ -10,6 +10,7 @@ import anyio
 from agentcell.errors import ExecutorError
 from agentcell.executors import wire
 from agentcell.executors.ray import talk
+from agentcell.executors.ray.contact import LAST_SECONDS
 from agentcell.executors.ray.link import Lane, Link
 from agentcell.executors.ray.links import Links
 from agentcell.executors.ray.loss import Signature, lost, signature
@@ -169,7 +170,7 @@ class Flight:
         try:
             await self._links.settle([self._marker])
         except ExecutorError:  # then its keeper sees by itself that nobody is there
-            await anyio.sleep(self._settings.lease_seconds + END_SECONDS)
+            await anyio.sleep(self._settings.lease_seconds + END_SECONDS + LAST_SECONDS)
 
     @property
     def _line(self) -> bytes:

@@ -15,6 +15,9 @@ ACTOR_SECONDS = 60.0
 LOOK_SECONDS = 0.1
 """Between two looks for an actor that is not there yet."""
 
+_ADDRESSES: dict[str, str] = {}
+"""What this process, which makes one attempt after the other, knows of keepers, by the names of their actors."""
+
 
 def relay(line: bytes, actors: str, version: str) -> Iterator[str | bytes]:
     """Make the attempt of this line: first the id of this node, then lines, one or more at a time.
@@ -28,10 +31,21 @@ def relay(line: bytes, actors: str, version: str) -> Iterator[str | bytes]:
         raise RuntimeError(f"agentcell {__version__} is installed there, and {version} is needed")
     node = ray.get_runtime_context().get_node_id()
     yield node
-    yield from attempt_lines(_address(actors + node), line)
+    try:
+        yield from attempt_lines(_address(actors + node), line)
+    except (ConnectionRefusedError, FileNotFoundError):  # nobody has the line: there is another keeper by now
+        _ADDRESSES.clear()
+        yield from attempt_lines(_address(actors + node), line)
 
 
 def _address(name: str) -> str:
+    if name not in _ADDRESSES:
+        _ADDRESSES[name] = _ask(name)
+    return _ADDRESSES[name]
+
+
+def _ask(name: str) -> str:
+    """Have the actor say where the keeper is; as a task that waits has no core meanwhile, it is asked only once."""
     import ray
 
     give_up_at = time.monotonic() + ACTOR_SECONDS
