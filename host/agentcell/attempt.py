@@ -23,7 +23,7 @@ from agentcell.causes import Cause, Exceeded, Limited, Lingered, Stopped
 from agentcell.overrun import is_our_doing, limit_error, limit_name, limit_text
 from agentcell.record import Record
 from agentcell.spawn import UNSEEN, Status
-from agentcell.stop import CANCEL_LINE, HOST_LOST, PARENT_DIED, STDIN_ENDED
+from agentcell.stop import CANCEL_LINE, HOST_LOST, MEMORY, PARENT_DIED, STDIN_ENDED
 from agentcell_protocol.cell import Start
 from agentcell_protocol.errors import Category, SessionError, session_error
 from agentcell_protocol.exitcodes import exit_code, signal_name
@@ -39,6 +39,10 @@ WORDS = {
     PARENT_DIED: (
         "the session was cancelled: the program that started agentcell serve is gone",
         "let the program that starts it live until the results are there",
+    ),
+    MEMORY: (
+        "the session was cancelled to make room: its machine was running out of memory",
+        "run fewer sessions at a time, or give them the limit max_memory_mb",
     ),
 }
 """What is said of a reason that is no signal, and what to do about it."""

@@ -8,6 +8,7 @@ RuntimeError
 ├── HostOpenError       a `Host` is entered again while it is open
 ├── CallbackCancelledError `on_event` raised a cancellation, and nobody had cancelled it
 ├── SourceCancelledError what gives the requests raised a cancellation, and nobody had cancelled it
+├── ExecutorError       an executor cannot be opened
 ├── RunDirectoryError   a directory cannot be a batch's run directory
 │   └── BusyError       another batch has it
 └── RunningLoopError    `run_session_sync` is called where a loop runs already
@@ -45,6 +46,15 @@ class SourceCancelledError(RuntimeError):
 
     def __init__(self) -> None:
         super().__init__("the requests end here: something that their source waited for was cancelled")
+
+
+class ExecutorError(RuntimeError):
+    """An executor that cannot be opened: the `reason`, and what to do as `remedy`."""
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        self.reason = reason
+        self.remedy = remedy
+        super().__init__(f"{reason}; {remedy}")
 
 
 class RunDirectoryError(RuntimeError):

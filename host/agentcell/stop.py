@@ -8,6 +8,9 @@ HOST_LOST = "host_lost"
 CANCEL_LINE, STDIN_ENDED, PARENT_DIED = "cancel", "stdin", "parent"
 """Reasons of those who serve many: they were told to, or there is nobody to tell them any more."""
 
+MEMORY = "memory"
+"""The reason of a machine that runs out of it, for the session that has to make room."""
+
 
 class Stop:
     """Set by a signal handler or a command: the first call cancels the session, a second one kills it at once.

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 from anyio.lowlevel import checkpoint
 
-import agentcell.host
+import agentcell.executors.local
 from agentcell.cli import main
 from agentcell.orders import Order
 from agentcell.run import Attempted
@@ -65,7 +65,7 @@ def run(directory: Path, rows: int) -> int:
         for number in range(rows):
             row = {"session_name": f"row-{number}", "starting_message": f"Do {number}. " * 20}
             file.write(json.dumps({**row, "agent_type": "planner", "project_dir": str(directory)}) + "\n")
-    vars(agentcell.host)["attempt"] = play
+    vars(agentcell.executors.local)["attempt"] = play
     sys.argv[1:] = ["batch", str(directory / "rows.jsonl"), "-j", str(AT_ONCE), "--min-free-mb", "0"]
     try:
         main()

@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -20,6 +20,7 @@ from agentcell.batch.history import ItemHistory
 from agentcell.batch.interruption import CANCEL, DRAIN, KILL, Interruption
 from agentcell.batch.items import Again, Cut, Item, is_another, is_spent, plan, verdict
 from agentcell.batch.ledger import Ledger
+from agentcell.batch.machine import had_to_make_room
 from agentcell.batch.recovery import last_result
 from agentcell.batch.rows import Problem, Row
 from agentcell.batch.settings import Settings
@@ -34,6 +35,9 @@ from agentcell.retry import RetryPolicy
 from agentcell_protocol.errors import Category
 from agentcell_protocol.masking import Mask
 from agentcell_protocol.result import SessionResult
+
+if TYPE_CHECKING:
+    from agentcell.executors.executor import Executor
 
 
 class Batch:
@@ -53,6 +57,7 @@ class Batch:
         *,
         tally: Tally,
         interruption: Interruption,
+        executor: "Executor | None" = None,
         on_change: OnChange | None = None,
         on_result: OnResult | None = None,
         free_mb: Callable[[], float] = memory.free_mb,
@@ -63,6 +68,7 @@ class Batch:
         self._settings = settings
         self._tally = tally
         self._interruption = interruption
+        self._executor = executor
         self._free_mb = free_mb
         self._chance = chance
         self._policy = RetryPolicy(max_attempts=settings.retries + 1)
@@ -75,11 +81,13 @@ class Batch:
 
     async def run(self) -> BatchEnd:
         """All of it, once."""
+        if self._interruption.reason is not None:
+            self._drain()
         async with anyio.create_task_group() as tasks:
             for watch in (self._fetch, self._heed, self._telling.watch):
                 tasks.start_soon(watch)
             tasks.start_soon(memory.watch, self._free_mb, self._settings.min_free_mb, self._flights.make_room)
-            async with self._host.perform(self._orders()) as answers:
+            async with self._host.perform(self._orders(), executor=self._executor) as answers:
                 async for order, result in answers:
                     await self._settle(order.tag, result)
             tasks.cancel_scope.cancel()
@@ -169,11 +177,12 @@ class Batch:
         self._flights.remove(flight)
         now, item, row = time.time(), flight.item, flight.item.row
         tried = Tried.of(result, flight.number, flight.mode)
-        becomes = verdict(item, tried, result, flight.cut, self._policy, now=now, chance=self._chance())
+        cut = flight.cut or ("memory" if had_to_make_room(result.error) else None)
+        becomes = verdict(item, tried, result, cut, self._policy, now=now, chance=self._chance())
         self._tally.ended(row.id, result.usage, result.cost_usd)
         self._admission.learn(row.request, result.error, began=flight.began)
         if isinstance(becomes, Again):
-            item = item.after(replace(tried, is_counted=becomes.is_counted), now + becomes.delay, flight.cut)
+            item = item.after(replace(tried, is_counted=becomes.is_counted), now + becomes.delay, cut)
             await self._ledger.ended(row.id, item.past[-1], now, item.due)
             self._admission.put_back(item)
         else:
@@ -204,7 +213,7 @@ class Batch:
         """Do as whoever interrupts says: once, twice, three times."""
         interruption = self._interruption
         await interruption.reached(DRAIN)
-        self._admission.close(Closing("interrupted", f"interrupted by {interruption.reason}"))
+        self._drain()
         self._tally.paused(f"interrupted by {interruption.reason}: waiting for what runs")
         self._telling.stir()
         with anyio.move_on_after(self._settings.grace_seconds):
@@ -212,6 +221,9 @@ class Batch:
         self._end_all("interrupted")
         await interruption.reached(KILL)
         self._flights.kill_all()
+
+    def _drain(self) -> None:
+        self._admission.close(Closing("interrupted", f"interrupted by {self._interruption.reason}"))
 
     async def _held(self, hold: Hold | None) -> None:
         if hold is None:

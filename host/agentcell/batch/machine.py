@@ -4,12 +4,13 @@ What a row met there is not its fault: it goes back, and that costs none of its 
 """
 
 from dataclasses import dataclass, replace
-from errno import EAGAIN, EDQUOT, EMFILE, ENFILE, ENOMEM, ENOSPC
+from errno import EAGAIN, EDQUOT, EHOSTUNREACH, EMFILE, ENFILE, ENOMEM, ENOSPC
 
+from agentcell.stop import MEMORY
 from agentcell_protocol.errors import Category, SessionError
 
-EXHAUSTED = (EAGAIN, EDQUOT, EMFILE, ENFILE, ENOMEM, ENOSPC)
-"""Why a cell cannot be started where processes, descriptors, memory or the disk have run out."""
+EXHAUSTED = (EAGAIN, EDQUOT, EHOSTUNREACH, EMFILE, ENFILE, ENOMEM, ENOSPC)
+"""Why a cell cannot be started where processes, descriptors, memory, the disk, or the machines, have run out."""
 
 FIRST_PAUSE_SECONDS = 1.0
 """Until another cell is tried, and between two that are while it is short; doubled while none can be started."""
@@ -37,6 +38,11 @@ class Shortage:
 def is_the_machines(error: SessionError | None) -> bool:
     """Whether the session's cell could not be started because the machine had run out of something."""
     return error is not None and error.category is Category.SPAWN_FAILED and error.details.get("errno") in EXHAUSTED
+
+
+def had_to_make_room(error: SessionError | None) -> bool:
+    """Whether the machine that the session was on has ended it because it ran out of memory."""
+    return error is not None and error.details.get("by") == MEMORY
 
 
 def after_start(shortage: Shortage, now: float) -> Shortage:

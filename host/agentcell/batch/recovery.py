@@ -1,12 +1,10 @@
 """What a host that died has left in its run directory: attempts nobody saw the end of, results nobody took."""
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-import psutil
 from pydantic import ValidationError
 
 from agentcell.attempts import Mode, Tried, combined
@@ -15,9 +13,9 @@ from agentcell.batch.boot import boot_id
 from agentcell.batch.history import ItemHistory, OpenAttempt
 from agentcell.batch.machine import is_the_machines
 from agentcell.batch.repair import read_whole
+from agentcell.executors.local import sweep_marked
 from agentcell.result_file import put_into
 from agentcell.transcripts import find
-from agentcell_protocol.cell import end, marked
 from agentcell_protocol.codec import decode
 from agentcell_protocol.errors import Category, SessionError, WireError, session_error
 from agentcell_protocol.result import SessionResult, failed
@@ -36,11 +34,15 @@ NOT_ITS_FAULT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """The processes that were ended, and the ids of rows whose result was found, and of those that run again."""
+    """The processes that were ended, and the ids of rows whose result was found, and of those that run again.
+
+    `markers` are those of all cells that nobody saw the end of, on whichever machine.
+    """
 
     swept: int = 0
     picked_up: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
+    markers: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """One line for people; empty when nothing was left."""
@@ -60,12 +62,12 @@ def recover(run: "RunDirectory") -> Recovery:
     That a row runs again because its host died costs it no retry. Raises OSError.
     """
     left = list(run.history.open_attempts())
-    swept = _sweep([attempt.marker for _, attempt in left if attempt.boot_id == boot_id()])
+    swept = sweep_marked([attempt.marker for _, attempt in left if attempt.boot_id == boot_id()])
     if left:
         run.record(*(journal.ended(time.time(), id=id_, tried=_tried(run, id_, attempt)) for id_, attempt in left))
     picked_up = [id_ for id_ in list(run.history.pending()) if _pick_up(run, id_)]
     lost = tuple(id_ for id_, _ in left if id_ not in run.results.index)
-    return Recovery(swept, tuple(picked_up), lost)
+    return Recovery(swept, tuple(picked_up), lost, tuple(attempt.marker for _, attempt in left))
 
 
 def read_result(folder: Path, id: str) -> SessionResult | None:  # noqa: A002 - it is what it is called everywhere
@@ -81,16 +83,6 @@ def is_final(tried: Tried) -> bool:
     """Whether nothing would be different another time, whoever asks."""
     error = tried.attempt.error
     return tried.is_counted and (error is None or not error.retryable)
-
-
-def _sweep(markers: list[str]) -> int:
-    """End all processes of these cells at once; how many there were."""
-
-    def find_all() -> Iterator[psutil.Process]:
-        for marker in markers:
-            yield from marked(marker)
-
-    return end(find_all) if markers else 0
 
 
 def _tried(run: "RunDirectory", id_: str, attempt: OpenAttempt) -> Tried:

@@ -6,6 +6,7 @@ import click
 
 from agentcell.batch.settings import GRACE_SECONDS, MIN_FREE_MB, RETRIES
 from agentcell.commands.options import finite, named_mapping, pairs, seconds
+from agentcell.commands.places import place
 
 MOST_RETRIES = 1_000
 """Nobody waits for more, and all of them are in a row's result."""
@@ -13,7 +14,16 @@ MOST_RETRIES = 1_000
 
 @click.command
 @click.argument("requests", metavar="REQUESTS.jsonl|-")
-@click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Sessions at a time.  [default: cores]")
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Sessions at a time.  [default: cores, or what a cluster has room for]",
+)
+@click.option(
+    "--on", callback=place, metavar="ray[://HOST:PORT]", help="Run them on a Ray cluster.  [default: on this machine]"
+)
 @click.option("--run-dir", metavar="DIR", help="Where all of it is kept.  [default: the file's name with .run]")
 @click.option("--defaults", callback=named_mapping, metavar="FILE", help="JSON or YAML: members that rows leave out.")
 @click.option(

@@ -27,6 +27,7 @@ class BatchOptions:
 
     requests: str
     jobs: int | None
+    on: str | None
     run_dir: str | None
     defaults: MappingFile | None
     retries: int
@@ -99,7 +100,7 @@ def batch_settings(options: BatchOptions) -> Settings:
         rerun_changed=options.rerun_changed,
         waits_for_quota=options.wait_for_quota,
         caps=Caps(options.max_cost_usd, _max_failures(options), _deadline(options)),
-        min_free_mb=options.min_free_mb,
+        min_free_mb=0 if options.on else options.min_free_mb,  # of this machine: nodes mind their own
         grace_seconds=options.grace,
     )
 
@@ -132,10 +133,11 @@ def _deadline(options: BatchOptions) -> float | None:
 def batch_config(options: BatchOptions, settings: Settings) -> dict[str, Any]:
     """How it is run, as it is written down: without the values of variables."""
     return {
-        "jobs": options.jobs or os.cpu_count() or 1,
+        "jobs": options.jobs if options.on else options.jobs or os.cpu_count() or 1,
+        "on": options.on,
         "retries": settings.retries,
         "caps": asdict(settings.caps),
-        "min_free_mb": settings.min_free_mb,
+        "min_free_mb": options.min_free_mb,
         "grace_seconds": settings.grace_seconds,
         "wait_for_quota": settings.waits_for_quota,
         "env": sorted(options.env),

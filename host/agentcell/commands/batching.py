@@ -2,8 +2,8 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import BinaryIO
@@ -16,7 +16,7 @@ from agentcell.batch.directory import RunDirectory, is_run_directory
 from agentcell.batch.display import Display
 from agentcell.batch.ending import BatchEnd
 from agentcell.batch.history import History
-from agentcell.batch.interruption import Interruption
+from agentcell.batch.interruption import DRAIN, Interruption
 from agentcell.batch.phrases import nothing_to_do
 from agentcell.batch.reading import read_batch
 from agentcell.batch.settings import Settings
@@ -28,7 +28,9 @@ from agentcell.commands.batch_options import BatchOptions, batch_config, batch_r
 from agentcell.commands.batch_plan import RowPlan, conflict, dry_run, plan_rows
 from agentcell.commands.output import pour, silence_stdout, tell
 from agentcell.commands.overview import tell_end
-from agentcell.errors import RunDirectoryError
+from agentcell.commands.places import executor_of
+from agentcell.errors import ExecutorError, RunDirectoryError
+from agentcell.executors.executor import Executor
 from agentcell.host import Host
 from agentcell.signals import cancelling_on_signals
 from agentcell.terminal import one_line
@@ -67,6 +69,9 @@ def _run(look: Callable[[History | None], RowPlan], settings: Settings, options:
             end = _run_plan(plan, run, settings, options)
     except RunDirectoryError as unusable:
         raise click.UsageError(one_line(str(unusable))) from None
+    except ExecutorError as unusable:
+        tell(one_line(f"error: {unusable}"))
+        return ERROR
     except OutputError as lost:
         return _close_without_stdout(lost.cause, options)
     except OSError as failure:
@@ -88,7 +93,8 @@ def _run_plan(plan: RowPlan, run: RunDirectory, settings: Settings, options: Bat
             rows = WatchedRows(rows, lambda directory: display.say(conflict(directory)), run.results.index.__contains__)
         on_result = _print if options.as_json else None
         begin = partial(Batch, rows, run=run, settings=settings, tally=tally, on_result=on_result)
-        end = anyio.run(_run_signalled, partial(begin, on_change=display.show), options.jobs)
+        started = partial(begin, on_change=display.show)
+        end = anyio.run(_run_signalled, started, options.jobs, executor_of(options), run.recovery.markers)
         display.show(end.snapshot)
     has_done_nothing = end.reason is None and len(run.results.index) == kept
     return replace(end, reason=nothing_to_do(end.snapshot, _retriable(plan, end.snapshot))) if has_done_nothing else end
@@ -101,10 +107,43 @@ def _retriable(plan: RowPlan, snapshot: Snapshot) -> int:
     return snapshot.failed - snapshot.by_category.get(Category.BAD_REQUEST, 0)
 
 
-async def _run_signalled(batch: Callable[..., Batch], jobs: int | None) -> BatchEnd:
+async def _run_signalled(
+    batch: Callable[..., Batch], jobs: int | None, executor: Executor | None, left: Sequence[str]
+) -> BatchEnd:
+    """The batch, once what may be `left` of a former run's cells is ended where it runs."""
     interruption = Interruption()
-    async with cancelling_on_signals(interruption), Host(max_sessions=jobs) as host:
-        return await batch(host=host, interruption=interruption).run()
+    async with cancelling_on_signals(interruption), AsyncExitStack() as lifetime:
+        if executor is not None:
+            await _unless_interrupted(interruption, partial(_open, executor, lifetime, left))
+        if interruption.reason is not None:
+            executor = None  # it may not be open, and nothing is begun
+        host = await lifetime.enter_async_context(Host(max_sessions=jobs))
+        return await batch(host=host, interruption=interruption, executor=executor).run()
+
+
+async def _open(executor: Executor, lifetime: AsyncExitStack, left: Sequence[str]) -> None:
+    await lifetime.enter_async_context(executor)
+    if left:
+        await executor.sweep(left)
+
+
+async def _unless_interrupted(interruption: Interruption, work: Callable[[], Awaitable[object]]) -> None:
+    """Do it, or leave off when somebody interrupts: then the batch begins nothing."""
+    failure: ExecutorError | None = None
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_leave_off, interruption, tasks.cancel_scope)
+        try:
+            await work()
+        except ExecutorError as raised:  # raised again as it is: the group would wrap it
+            failure = raised
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+
+
+async def _leave_off(interruption: Interruption, scope: anyio.CancelScope) -> None:
+    await interruption.reached(DRAIN)
+    scope.cancel()
 
 
 def _display(options: BatchOptions) -> Display:

@@ -12,7 +12,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 from tests.host.batch.test_batch import HANG, Room, Rows, read
 
-import agentcell.host
+import agentcell.executors.local
 from agentcell.batch import machine
 from agentcell.batch.interruption import Interruption
 from agentcell.batch.lines import Lines
@@ -53,7 +53,7 @@ def play(monkeypatch: pytest.MonkeyPatch, session: Play) -> None:
             return Attempted(failed(error, **names))
         return Attempted(SessionResult(status="complete", response=f"{request.identity} fürwahr", **names))
 
-    monkeypatch.setattr(agentcell.host, "attempt", attempt)
+    monkeypatch.setattr(agentcell.executors.local, "attempt", attempt)
 
 
 @pytest.mark.slow

@@ -79,7 +79,7 @@ def test_where_nothing_was_left_nothing_is_done(tmp_path: Path) -> None:
 
 def test_a_result_that_nobody_took_is_its_rows(tmp_path: Path) -> None:
     with reopened(tmp_path, start(), result=DONE) as run:
-        assert run.recovery == Recovery(picked_up=("a",))
+        assert run.recovery == Recovery(picked_up=("a",), markers=("m",))
         line = line_of(run, "a")
     expected = DONE.model_copy(update={"attempts": [as_attempt(DONE)]}).to_message()
     assert line == {**orjson.loads(orjson.dumps(expected)), "digest": "1:aa", "line": 4}
@@ -128,7 +128,7 @@ def test_one_that_was_taken_is_not_taken_twice(tmp_path: Path) -> None:
         (run.folder("a", 1) / "result.json").write_bytes(orjson.dumps(DONE.to_message()))
         run.results.add_now("a", "1:aa", 4, DONE)
     with begun(tmp_path) as run:
-        assert (run.recovery, list(run.history.open_attempts())) == (Recovery(), [])
+        assert (run.recovery, list(run.history.open_attempts())) == (Recovery(markers=("m",)), [])
     assert len((tmp_path / "results.jsonl").read_bytes().splitlines()) == 1
 
 
@@ -147,7 +147,7 @@ def test_one_that_was_taken_is_not_taken_twice(tmp_path: Path) -> None:
 )
 def test_without_one_the_row_runs_again_and_that_costs_it_nothing(tmp_path: Path, content: bytes | None) -> None:
     with reopened(tmp_path, start(), result=content) as run:
-        assert run.recovery == Recovery(lost=("a",))
+        assert run.recovery == Recovery(lost=("a",), markers=("m",))
         item = run.history.of("a")
     assert item is not None
     assert item.past == (Tried(as_attempt(failed(LOST, session_id=SESSION)), is_counted=False),)
@@ -241,7 +241,7 @@ def test_what_still_runs_is_ended_before_anything_else_is_done(tmp_path: Path) -
         running(foreign, willing) as third,
         begun(tmp_path) as run,
     ):
-        assert run.recovery == Recovery(swept=2, lost=("a", "b", "c"))
+        assert run.recovery == Recovery(swept=2, lost=("a", "b", "c"), markers=(one, other, foreign))
         assert [process.poll() is None for process in (first, second, third)] == [False, False, True]
 
 

@@ -1,0 +1,39 @@
+"""Where a batch runs, if it is not to run here: `--on`."""
+
+import re
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from agentcell.commands.batch_options import BatchOptions
+    from agentcell.executors.executor import Executor
+
+PLACE = re.compile(r"ray(?:://(?P<address>[^/\s:]+:\d+|\[[^\]\s]+\]:\d+))?")
+
+
+def place(_context: click.Context, _option: click.Parameter, given: str | None) -> str | None:
+    """Where a batch can run."""
+    if given is None:
+        return None
+    if PLACE.fullmatch(given) is None:
+        raise click.BadParameter(f"{given!r} is no place; give ray, or ray://HOST:PORT with the address of its head")
+    if find_spec("ray") is None:
+        raise click.BadParameter("Ray is not installed here; pip install 'agentcell[ray]'")
+    return given
+
+
+def executor_of(options: "BatchOptions") -> "Executor | None":
+    """What runs the sessions; None for the host's own."""
+    if options.on is None:
+        return None
+    from agentcell.executors.ray import RayExecutor
+
+    found = PLACE.fullmatch(options.on)
+    return RayExecutor(
+        found and found["address"],
+        max_sessions=options.jobs,
+        min_free_mb=options.min_free_mb,
+        directories=[str(options.directory.absolute())],
+    )
