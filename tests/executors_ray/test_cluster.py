@@ -171,8 +171,8 @@ async def test_a_task_that_is_killed_leaves_nothing_and_is_told(cluster: RayClus
     asked = order(room, STRAY, *HANGS, on_event=Heard())
 
     async def kill() -> None:
-        for pid in cluster.workers("ray::relay"):
-            os.kill(pid, signal.SIGKILL)
+        (pid,) = cluster.workers("ray::agentcell a")
+        os.kill(pid, signal.SIGKILL)
 
     async with executing(cluster) as executor:
         (ended,) = await attempts(executor, [asked], kill)

@@ -175,8 +175,9 @@ class Flight:
     @property
     def _line(self) -> bytes:
         order, request = self._order, self._order.request
+        name = f"agentcell {request.identity}"
         memory_mb = order.limits.max_memory_mb or self._settings.cell_memory_mb
-        return line(ATTEMPT, marker=order.marker, order=packed(order), memory_mb=memory_mb, name=request.identity)
+        return line(ATTEMPT, marker=order.marker, order=packed(order), memory_mb=memory_mb, name=name)
 
 
 async def unless_stopped(stop: Stop, work: Callable[[], Awaitable[T]]) -> T | None:
