@@ -19,7 +19,7 @@ To a keeper through its stdin, whose end means that it is to end itself:
 
 and from its stdout
 
-    ready     {address, pid}                   the path of the socket for attempts
+    ready     {address, pid, version}          the path of the socket for attempts; agentcell's version
     settled   {markers, swept}                 nothing is left of these; so many processes were
 """
 
@@ -40,6 +40,12 @@ from agentcell_protocol.request import parse_request
 ATTEMPT, PLACED, SAID, ENDED, LOST = "attempt", "placed", "said", "ended", "lost"
 ALIVE, CANCEL, SETTLE = "alive", "cancel", "settle"
 READY, SETTLED = "ready", "settled"
+
+LEASE_SECONDS: Final = 30.0
+"""Without an `alive` before a keeper ends itself: several are sent in that time, and one may be late."""
+
+END_SECONDS: Final = 30
+"""From there until nothing of a keeper and its cells is left: it takes half of that, and is killed after all of it."""
 
 WIRE_LIMIT: Final = LINE_LIMIT + 4 * 1024 * 1024
 """Bytes in the longest line: one of a cell with what is said around it."""
@@ -76,6 +82,7 @@ def unpacked(marker: str, order: Mapping[str, Any], *, on_event: OnEvent, stop: 
     )
 
 
-def said(marker: str, events: Sequence[Mapping[str, Any]]) -> bytes:
-    """The line for some events of an attempt."""
-    return line(SAID, marker=marker, events=list(events))
+def said(marker: str, events: Sequence[bytes]) -> bytes:
+    """The line for some events of an attempt, each as `encode` gives it, without its line end."""
+    opening = line(SAID, marker=marker, events=[]).removesuffix(b"]}\n")
+    return b"%b%b]}\n" % (opening, b",".join(events))

@@ -1,0 +1,85 @@
+"""From an order as it came to a node to its result: whatever is wrong with it is a result, too."""
+
+import traceback
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import anyio
+from pydantic import ValidationError
+
+from agentcell.attempt import not_started, spawn_failed
+from agentcell.executors.executor import Executor
+from agentcell.executors.keeper.attempts import Attempt
+from agentcell.executors.keeper.places import missing_place
+from agentcell.executors.keeper.room import NoRoomError, Room
+from agentcell.executors.wire import unpacked
+from agentcell.listener import OnEvent
+from agentcell.orders import Order
+from agentcell.reap import in_thread
+from agentcell.result_file import put_into, write_result_file
+from agentcell.stop import Stop
+from agentcell_protocol.errors import RequestError, internal_error
+from agentcell_protocol.request import SessionRequest
+from agentcell_protocol.result import SessionResult, failed, names_in, refused
+
+Tell = Callable[[dict[str, Any]], Awaitable[None] | None]
+
+
+class Making:
+    """Makes attempts by an executor, each as soon as there is room for it."""
+
+    def __init__(self, executor: Executor, room: Room) -> None:
+        self._executor = executor
+        self._room = room
+
+    async def result(self, marker: str, packed: dict[str, Any], attempt: Attempt, tell: Tell) -> SessionResult:
+        """How the attempt at this order (as `wire.packed` makes it) ended."""
+        names = names_in(packed["request"]) if isinstance(packed.get("request"), dict) else {}
+        try:
+            # beside the loop: a file system that is on another machine may not answer
+            order = await in_thread(partial(opened, marker, packed, tell, attempt.stop))
+            return await self._made(order, attempt) if isinstance(order, Order) else order
+        except RequestError as mistake:
+            return refused(mistake, names)
+        except Exception as mistake:  # noqa: BLE001 - ours, and the other attempts of this node go on
+            traceback.print_exc()
+            return failed(internal_error(mistake), **names)
+
+    async def _made(self, order: Order, attempt: Attempt) -> SessionResult:
+        try:
+            async with self._room.entered(order.stop) as started:
+                attempt.began = anyio.current_time()
+                attempted = await self._executor.attempt(replace(order, on_event=_noticing(order.on_event, started)))
+        except NoRoomError as problem:
+            return await write_result_file(order.request, spawn_failed(order.request, problem))
+        return attempted.result
+
+
+def opened(marker: str, packed: dict[str, Any], tell: Tell, stop: Stop) -> Order | SessionResult:
+    """The order, or the result where this node has not the places that it names. Raises RequestError. Blocks."""
+    try:
+        request = SessionRequest.model_validate(packed["request"])
+        if (error := missing_place(packed)) is not None:
+            result = not_started(request, error)
+            return result if request.result_file is None else put_into(request.result_file, result)
+        return unpacked(marker, packed, on_event=tell, stop=stop)
+    except RequestError:
+        raise
+    except (ValidationError, KeyError, TypeError, ValueError) as mistake:
+        reason = f"the order cannot be read: {mistake!r}"
+        raise RequestError(None, reason, "install the same version of agentcell on every node") from mistake
+
+
+def _noticing(on_event: OnEvent | None, started: Callable[[], object] | None) -> OnEvent | None:
+    """The listener, which also tells that the session has started, if that is waited for."""
+    if started is None:
+        return on_event
+
+    def hear(event: dict[str, Any]) -> object:
+        if event["type"] == "session_started":
+            started()
+        return None if on_event is None else on_event(event)
+
+    return hear
