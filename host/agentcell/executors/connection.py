@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from struct import pack
 
 CHUNK_BYTES = 256 * 1024
@@ -17,10 +17,11 @@ def attempt_lines(address: str, line: bytes) -> Iterator[bytes]:
 
     It lasts until the keeper closes the connection, which it does after the `ended` line, or when it ends; half a line
     is dropped then. To be closed by who leaves it earlier, which ends the attempt. Raises OSError where the keeper
-    cannot be reached, or does not take the line.
+    cannot be reached, or does not take the line in time.
     """
     with closing(_connection(address)) as connection:
-        connection.sendall(line)
+        with suppress(BrokenPipeError, ConnectionResetError):  # it may have said why it did not read on
+            connection.sendall(line)
         yield from _whole_lines(connection)
 
 

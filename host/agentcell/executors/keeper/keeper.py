@@ -13,7 +13,7 @@ from agentcell.executors.keeper.control import Control
 from agentcell.executors.keeper.desk import Desk
 from agentcell.executors.keeper.ending import Ending, Lease
 from agentcell.executors.keeper.listening import accept, listening
-from agentcell.executors.keeper.room import Room
+from agentcell.executors.keeper.room import PATIENCE_SECONDS, Room
 from agentcell.executors.local import LocalExecutor
 from agentcell.executors.wire import LEASE_SECONDS, READY
 from agentcell.lifeline import watch_death
@@ -35,6 +35,7 @@ class Settings:
     _: KW_ONLY
     lease_seconds: float = LEASE_SECONDS
     min_free_mb: float = 0.0
+    patience_seconds: float = PATIENCE_SECONDS
     max_starts: int | None = None
     worker_command: Sequence[str] = WORKER
     stdin: int = STDIN
@@ -48,7 +49,12 @@ class Keeper:
         self._settings = settings
         self._ending = ending
         self._attempts = Attempts()
-        self._room = Room(settings.min_free_mb, at_once=settings.max_starts, free_mb=free_mb)
+        self._room = Room(
+            settings.min_free_mb,
+            at_once=settings.max_starts,
+            free_mb=free_mb,
+            patience_seconds=settings.patience_seconds,
+        )
         self._outlet = Outlet(settings.stdout)
         self._lease = Lease(settings.lease_seconds)
 
