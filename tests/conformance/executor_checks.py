@@ -314,7 +314,7 @@ async def a_project_that_is_not_there_costs_no_session(executor: Executor, room:
 async def a_sweep_ends_cells_that_others_have_left(executor: Executor, _room: Room) -> None:
     marker = new_marker()
     with Popen(["sleep", "600"], env={"PATH": "/usr/bin:/bin", MARKER: marker}) as left:  # noqa: ASYNC220
-        assert await executor.sweep([marker]) == 1
+        assert await executor.sweep([marker]) >= 1  # nodes of one machine may each see it
         left.wait(BOUND_SECONDS)
     assert await executor.sweep([marker]) == 0
 

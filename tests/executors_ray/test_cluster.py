@@ -104,23 +104,38 @@ def error_of(attempted: Attempted) -> SessionError:
     return error
 
 
+class Ended:
+    """How attempts have ended so far."""
+
+    def __init__(self) -> None:
+        self.attempted: list[Attempted] = []
+        self._more = anyio.Event()
+
+    async def attempt(self, executor: RayExecutor, order: Order) -> None:
+        """Make one, and take how it ended."""
+        self.attempted.append(await executor.attempt(order))
+        self._more.set()
+
+    async def reached(self, count: int) -> None:
+        """Wait until so many have ended."""
+        while len(self.attempted) < count:
+            self._more = anyio.Event()
+            await self._more.wait()
+
+
 async def attempts(
-    executor: RayExecutor, orders: list[Order], deed: Callable[[], Awaitable[object]]
+    executor: RayExecutor, orders: list[Order], deed: Callable[[Ended], Awaitable[object]]
 ) -> list[Attempted]:
     """How they end when this is done once all of them have begun."""
-    ended: list[Attempted] = []
-
-    async def attempt(order: Order) -> None:
-        ended.append(await executor.attempt(order))
-
+    ended = Ended()
     async with anyio.create_task_group() as tasks:
         for one in orders:
-            tasks.start_soon(attempt, one)
+            tasks.start_soon(ended.attempt, executor, one)
         for one in orders:
             assert isinstance(one.on_event, Heard)
             await one.on_event.begun.wait()
-        await deed()
-    return ended
+        await deed(ended)
+    return ended.attempted
 
 
 async def test_a_session_runs_and_its_events_come(cluster: RayCluster, room: Room) -> None:
@@ -147,22 +162,24 @@ async def test_one_that_is_stopped_before_a_node_has_it_never_starts(cluster: Ra
         running = [order(room, *HANGS, on_event=Heard()) for _ in range(2)]
         waiting = order(room, *HANGS)
 
-        async def stop() -> None:
+        waited = Ended()
+
+        async def stop(_ended: Ended) -> None:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(lambda: collect(waiting))
-                await anyio.sleep(0.5)
+                tasks.start_soon(waited.attempt, executor, waiting)
+                await anyio.wait_all_tasks_blocked()
+                await executor.sweep([new_marker()])  # answered after what was said before
                 waiting.stop.cancel("SIGINT")
             for one in running:
                 one.stop.cancel("SIGTERM")
 
-        results: list[Attempted] = []
-
-        async def collect(one: Order) -> None:
-            results.append(await executor.attempt(one))
-
         ended = await attempts(executor, running, stop)
-        error = error_of(results[0])
-        assert (error.category, error.details["signal"], results[0].result.cost_usd) == ("cancelled", "SIGINT", 0.0)
+        error = error_of(waited.attempted[0])
+        assert (error.category, error.details["signal"], waited.attempted[0].result.cost_usd) == (
+            "cancelled",
+            "SIGINT",
+            0.0,
+        )
         assert [error_of(one).category for one in ended] == [Category.CANCELLED] * 2
         await assert_gone(waiting.marker, *(one.marker for one in running))
 
@@ -170,7 +187,7 @@ async def test_one_that_is_stopped_before_a_node_has_it_never_starts(cluster: Ra
 async def test_a_task_that_is_killed_leaves_nothing_and_is_told(cluster: RayCluster, room: Room) -> None:
     asked = order(room, STRAY, *HANGS, on_event=Heard())
 
-    async def kill() -> None:
+    async def kill(_ended: Ended) -> None:
         (pid,) = cluster.workers("ray::agentcell a")
         os.kill(pid, signal.SIGKILL)
 
@@ -185,7 +202,7 @@ async def test_a_task_that_is_killed_leaves_nothing_and_is_told(cluster: RayClus
 async def test_an_actor_that_is_killed_leaves_nothing_and_there_is_another(cluster: RayCluster, room: Room) -> None:
     orders = [order(room, STRAY, *HANGS, on_event=Heard()) for _ in range(2)]
 
-    async def kill() -> None:
+    async def kill(_ended: Ended) -> None:
         for pid in cluster.workers("ray::NodeActor"):
             os.kill(pid, signal.SIGKILL)
 
@@ -201,7 +218,7 @@ async def test_a_bridge_that_is_killed_leaves_nothing_and_there_is_another(clust
     orders = [order(room, STRAY, *HANGS, on_event=Heard()) for _ in range(3)]
     async with executing(cluster) as executor:
 
-        async def kill() -> None:
+        async def kill(_ended: Ended) -> None:
             assert executor._links is not None
             os.kill((await executor._links.get()).pid, signal.SIGKILL)
 
@@ -245,9 +262,9 @@ async def test_a_node_that_joins_later_is_used_and_one_that_dies_leaves_nothing(
         node = await in_thread(cluster.add)
         orders = [order(room, STRAY, *HANGS, on_event=Heard()) for _ in range(12)]
 
-        async def kill() -> None:
+        async def kill(ended: Ended) -> None:
             cluster.kill(node)
-            await anyio.sleep(LEASE_SECONDS + 40)
+            await ended.reached(4)
             for one in orders:
                 one.stop.cancel()
 

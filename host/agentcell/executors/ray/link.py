@@ -137,11 +137,11 @@ class Link:
             self._hand_on()
         return lane.said.popleft() if lane.said else None
 
-    async def close(self) -> None:
-        """End the bridge, and the cluster if it has brought one up. Bounded; to be shielded."""
+    async def close(self, seconds: float = CLOSE_SECONDS) -> None:
+        """End the bridge, within so many seconds, and the cluster if it has brought one up. To be shielded."""
         self._end()
         self._writer.close()
-        await in_thread(self._end_process)
+        await in_thread(partial(self._end_process, seconds))
         self._reader.close()
         self._words.close()
 
@@ -181,9 +181,9 @@ class Link:
         for lane in self._waiting:
             lane.stirred.set()
 
-    def _end_process(self) -> None:
+    def _end_process(self, seconds: float) -> None:
         try:
-            self._process.wait(CLOSE_SECONDS)
+            self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -5,11 +5,14 @@ from collections.abc import Sequence
 import anyio
 
 from agentcell.errors import ExecutorError
-from agentcell.executors.ray.link import Link
+from agentcell.executors.ray.link import CLOSE_SECONDS, Link
 from agentcell.executors.ray.talk import Settings
 
 TRIES = 3
 """Bridges that are asked to settle something, one after the other."""
+
+ABORT_SECONDS = 5.0
+"""For a bridge that is not there yet to end by itself: it has no cells."""
 
 CLOSED = ("the executor is closed", "use it inside its `async with`")
 
@@ -66,7 +69,7 @@ class Links:
             raise
         finally:
             if not is_open:
-                await _close(link)
+                await _close(link, ABORT_SECONDS)
         return link
 
     async def _drop(self) -> None:
@@ -83,6 +86,6 @@ def _started(settings: Settings) -> Link:
         raise ExecutorError(reason, "check the limits on processes, memory and open files") from problem
 
 
-async def _close(link: Link) -> None:
+async def _close(link: Link, seconds: float = CLOSE_SECONDS) -> None:
     with anyio.CancelScope(shield=True):
-        await link.close()
+        await link.close(seconds)
