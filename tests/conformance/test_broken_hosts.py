@@ -25,6 +25,9 @@ FAULTS = {
     "loses cancelled runs": {"H31", "H32", "H33", "H39", "H40"},
     "careless": {"H02", "H06", "H42", "H46"},
     "minds neither limits nor ids": {"H30", "H32", "H34"},
+    "gives no usage": {"H48"},
+    "counts no tools": {"H49"},
+    "promises nothing": {"H50"},
 }
 
 PROGRAMS: tuple[Faults, ...] = (
@@ -35,6 +38,7 @@ PROGRAMS: tuple[Faults, ...] = (
     ("two results", "stops at wrong lines"),
     ("an event after the result", "cancels at shutdown"),
     ("one at a time", "leaves a child"),
+    ("gives no usage", "counts no tools", "promises nothing"),
     ("none",),
 )
 """Those of which most is waited for come first."""

@@ -28,6 +28,9 @@ FAULTS = {
     "takes 401 for a passing failure": {"W39"},
     "greets late": {"W14"},
     "forgets what was asked for": {"W11", "W16", "W19", "W20", "W37"},
+    "counts the last turn": {"W44"},
+    "counts turns with tools": {"W45"},
+    "promises another attempt": {"W46"},
 }
 
 PROGRAMS: tuple[Faults, ...] = (
@@ -40,6 +43,7 @@ PROGRAMS: tuple[Faults, ...] = (
     ("no final line feed", "leaves a child"),
     ("carriage returns", "waits for the end"),
     ("greets late", "forgets what was asked for"),
+    ("counts the last turn", "counts turns with tools", "promises another attempt"),
 )
 
 

@@ -17,7 +17,7 @@ from agentcell.conformance.worker_checks import WORKER_CHECKS
 
 CONFORMANCE = [sys.executable, "-c", "from agentcell.cli import main; main()", "conformance"]
 
-SOUND = command("workers.py", "none")
+SOUND = command("workers", ("none",))
 
 
 def test_a_check_that_passes_is_a_line_of_a_table(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_with_json_a_finding_is_an_object(tmp_path: Path) -> None:
 
 def test_one_that_fails_says_what_came_and_what_to_do(tmp_path: Path) -> None:
     checks = ["--only", "W12", "--only", "W24"]
-    ended = run_command([*CONFORMANCE, "worker", *checks, "--", *command("workers.py", "prints on stdout")], tmp_path)
+    ended = run_command([*CONFORMANCE, "worker", *checks, "--", *command("workers", ("prints on stdout",))], tmp_path)
     assert ended.returncode == 1
     assert [line.strip() for line in ended.stdout.decode().splitlines()] == [
         "W12  failed  without events there is one line",
@@ -63,7 +63,7 @@ def test_a_program_that_says_nothing_fails(tmp_path: Path) -> None:
     ("arguments", "reason"),
     [
         (["worker"], "Missing argument"),
-        (["worker", "--only", "W99", "--", "true"], "W99 is no check; the numbers are W01 to W43"),
+        (["worker", "--only", "W99", "--", "true"], "W99 is no check; the numbers are W01 to W46"),
         (["worker", "--", "no-such-program"], "no-such-program: there is no such program"),
         (["worker", "--patience", "0", "--", "true"], "0.0 is not in the range 6<=x<=3600"),
         (["worker", "--env", "A", "--", "true"], "'A' is not of the form NAME=VALUE"),

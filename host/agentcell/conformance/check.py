@@ -1,5 +1,6 @@
 """A check: what of a program is judged, by what was seen of it, and how that can turn out."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -55,9 +56,14 @@ class NotTried(Exception):  # noqa: N818 - as above
 
 
 def expect(is_met: bool, expected: str, came: object) -> None:
-    """Raise `Unmet` if it is not."""
+    """Raise `Unmet` if it is not; what came is text for people, or a value of a message."""
     if not is_met:
-        raise Unmet(expected, str(came))
+        raise Unmet(expected, came if isinstance(came, str) else told(came))
+
+
+def told(value: object) -> str:
+    """A value as JSON has it."""
+    return json.dumps(value, ensure_ascii=False, default=lambda other: sorted(map(str, other)))
 
 
 def judged(check: Check, seen: list[Seen]) -> Finding:
@@ -68,7 +74,7 @@ def judged(check: Check, seen: list[Seen]) -> Finding:
         return Finding(check.number, check.title, "failed", unmet.expected, unmet.came, check.remedy)
     except NotTried as reason:
         return Finding(check.number, check.title, "skipped", remedy=str(reason))
-    except (AttributeError, LookupError, TypeError) as odd:  # a judge reads messages as if they followed the protocol
-        expected, came = "messages as the protocol has them", f"one with a value of another kind ({odd})"
+    except (AttributeError, LookupError, TypeError):  # a judge reads messages as if they followed the protocol
+        expected, came = "messages that follow their schema", "one that lacks a member, or has a value of another kind"
         return Finding(check.number, check.title, "failed", expected, came, check.remedy)
     return Finding(check.number, check.title, "passed")

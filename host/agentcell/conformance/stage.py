@@ -75,6 +75,10 @@ class Seen:
         """The last result; empty if there is none."""
         return next(reversed(self.of_type("result")), {})
 
+    def result_of(self, run_id: str) -> dict[str, Any]:
+        """The first result of a run of a host; empty if there is none."""
+        return next((result for result in self.of_type("result") if result.get("id") == run_id), {})
+
     @property
     def last(self) -> str:
         """Its last line, shortened, and how it ended, for people."""

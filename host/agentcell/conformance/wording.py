@@ -1,23 +1,29 @@
 """What every line of a worker or a host is held against, whatever it says."""
 
 import json
+from collections.abc import Mapping
 from itertools import chain
-from typing import Annotated, Any, NoReturn, get_args, get_type_hints
+from typing import Any, NoReturn, get_args, get_type_hints
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from agentcell.conformance.check import expect
+from agentcell.conformance.check import Unmet, expect, told
+from agentcell.conformance.faults import Fault, fault
 from agentcell.conformance.program import Line
 from agentcell.conformance.stage import Seen, ended, shown
-from agentcell_protocol.errors import SessionError
+from agentcell_protocol.errors import Category, SessionError, is_retryable
 from agentcell_protocol.events import Event
 from agentcell_protocol.exitcodes import exit_code
 from agentcell_protocol.result import HOST_MEMBERS, SessionResult
 
-EVENTS: TypeAdapter[Any] = TypeAdapter(Annotated[Event, Field(discriminator="type")])
+RESULT: TypeAdapter[Any] = TypeAdapter(SessionResult)
 
-EVENT_TYPES = frozenset(get_args(get_type_hints(event)["type"])[0] for event in get_args(Event))
-"""Those that this version knows; a later one may send others."""
+EVENTS: Mapping[str, TypeAdapter[Any]] = {
+    get_args(get_type_hints(event)["type"])[0]: TypeAdapter(event) for event in get_args(Event)
+}
+"""By their types; a later version may send others."""
+
+CATEGORIES = frozenset(map(str, Category))
 
 MEMBERS = tuple(name for name in SessionResult.model_fields if name not in HOST_MEMBERS)
 """The members that every result has, in their order."""
@@ -59,15 +65,32 @@ def results_are_true_to_the_model(*scenes: Seen) -> None:
     """Each result is one by the schema that `agentcell schema result` prints."""
     for seen in scenes:
         for result in seen.of_type("result"):
-            _valid(TypeAdapter(SessionResult), result, f"the result in {seen.scene}")
+            _expect_none(fault(RESULT, result), f"the result in {seen.scene}")
 
 
 def events_are_true_to_the_model(*scenes: Seen) -> None:
     """Each event of a type that is known is one by the schema."""
     for seen in scenes:
         for message in seen.messages:
-            if message.get("type") in EVENT_TYPES:
-                _valid(EVENTS, message, f"`{message['type']}` in {seen.scene}", strict=True)
+            if schema := EVENTS.get(str(message.get("type"))):
+                _expect_none(fault(schema, message, strict=True), f"`{message['type']}` in {seen.scene}")
+
+
+def expect_usage(result: Mapping[str, Any], due: Mapping[str, int]) -> None:
+    """The tokens of a result are those that its model gave."""
+    given = result.get("usage") or {}
+    expect({name: given.get(name) for name in due} == due, f"usage {told(due)}", given)
+
+
+def retries_are_promised_where_they_help(*scenes: Seen) -> None:
+    """Whether an error is retryable follows from its category, or that of a timeout from its limit."""
+    for seen in scenes:
+        for message in seen.messages:
+            error = error_of(message)
+            if (category := error.get("category")) in CATEGORIES:
+                due = is_retryable(Category(category), error.get("details") or {})
+                given = error.get("retryable", False)
+                expect(given is due, f"retryable {told(due)} for {category}", f"{told(given)} in {seen.scene}")
 
 
 def exit_codes_agree(*scenes: Seen) -> None:
@@ -117,13 +140,9 @@ def expect_refusal(message: dict[str, Any], member: str | None, hint: str, came:
     expect(bool(told) and hint in told, f"a hint that says {hint!r}" if hint else "a hint", repr(told))
 
 
-def _valid(model: TypeAdapter[Any], message: dict[str, Any], what: str, *, strict: bool | None = None) -> None:
-    try:
-        model.validate_python(message, strict=strict)
-    except ValidationError as invalid:
-        first = invalid.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        expect(False, f"{place}: {first['msg']}", f"{what}: {first['input']!r:.80}")
+def _expect_none(found: Fault | None, where: str) -> None:
+    if found is not None:
+        raise Unmet(found.expected, f"{found.came}, for {where}")
 
 
 def _fault(raw: bytes) -> str:

@@ -23,6 +23,23 @@ SENT_CHARACTERS = 1024 * 1024
 ANSWERED_CHARACTERS = 2 * 1024 * 1024
 """More than any pipe holds."""
 
+TOOL_USAGE = {
+    "input_tokens": 1200,
+    "output_tokens": 34,
+    "cache_creation_input_tokens": 90,
+    "cache_read_input_tokens": 5000,
+}
+ANSWER_USAGE = {
+    "input_tokens": 130,
+    "output_tokens": 17,
+    "cache_creation_input_tokens": 5,
+    "cache_read_input_tokens": 6300,
+}
+"""Tokens, of a turn that wants tools and of one that does not."""
+
+USAGE = {name: TOOL_USAGE[name] + ANSWER_USAGE[name] for name in TOOL_USAGE}
+"""Of a session that has one of each."""
+
 END_OF_MESSAGE = " and this is the end of it."
 
 PLAN = {"phases": [{"subtasks": [{"status": "completed"}, {"status": "pending"}]}]}
@@ -41,14 +58,15 @@ REFUSING: Mapping[str, Any] = {"turns": [{"error": {"status": 401}, "times": "al
 STALLING: Mapping[str, Any] = {"turns": [{"stall": "start", "times": "always"}]}
 
 
-def bash(command: str) -> dict[str, Any]:
-    """A turn in which the model wants a command run."""
-    return {"text": "I will run it.", "tools": [{"name": "Bash", "input": {"command": command}}]}
+def bash(*commands: str) -> dict[str, Any]:
+    """A turn in which the model wants commands run."""
+    tools = [{"name": "Bash", "input": {"command": command}} for command in commands]
+    return {"text": "I will run it.", "tools": tools, "usage": TOOL_USAGE}
 
 
 def answering(*turns: Mapping[str, Any], answer: str = ANSWER, repeat: int = 1) -> dict[str, Any]:
     """A script with these turns first."""
-    return {"turns": [*turns, {"text": answer, "repeat": repeat, "times": "always"}]}
+    return {"turns": [*turns, {"text": answer, "repeat": repeat, "usage": ANSWER_USAGE, "times": "always"}]}
 
 
 def session(name: str, script: Mapping[str, Any], **members: Any) -> Scene:
@@ -107,7 +125,9 @@ def _with_everything(stage: Stage) -> Seen:
 
 
 PLAIN = session("a plain session", answering(), starting_message=MESSAGE)
-SUMMARY = Scene("a session with a tool", _with_everything, answering(bash(f"{PRINTS}; {LEAVES}"), answer="It is done."))
+SUMMARY = Scene(
+    "a session with a tool", _with_everything, answering(bash(f"{PRINTS}; {LEAVES}", "true"), answer="It is done.")
+)
 BIG = session(
     "a big session with all events",
     answering(answer="0123456789abcdef", repeat=ANSWERED_CHARACTERS // 16),

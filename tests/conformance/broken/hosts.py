@@ -322,7 +322,7 @@ class Host:
         return result
 
     def failed(self, run: Run, category: str, details: dict[str, Any]) -> dict[str, Any]:
-        error = {"category": category, "message": category, "details": details}
+        error = {"category": category, "message": category, "retryable": category == "crashed", "details": details}
         return {
             "status": "error",
             "response": category,
@@ -492,6 +492,22 @@ class Careless(Host):
         self.outlet.put(json.dumps(message).encode() + b"\r\n")
 
 
+class GivesNoUsage(Host):
+    def finish(self, run: Run, result: dict[str, Any]) -> None:
+        super().finish(run, {**result, "usage": {}})
+
+
+class CountsNoTools(Host):
+    def finish(self, run: Run, result: dict[str, Any]) -> None:
+        super().finish(run, {**result, "tool_calls": 0})
+
+
+class PromisesNothing(Host):
+    def failed(self, run: Run, category: str, details: dict[str, Any]) -> dict[str, Any]:
+        result = super().failed(run, category, details)
+        return {**result, "error": {**result["error"], "retryable": False}}
+
+
 FAULTS: dict[str, type[Host]] = {
     "none": Host,
     "two results": TwoResults,
@@ -507,6 +523,9 @@ FAULTS: dict[str, type[Host]] = {
     "loses cancelled runs": LosesCancelledRuns,
     "careless": Careless,
     "minds neither limits nor ids": MindsLittle,
+    "gives no usage": GivesNoUsage,
+    "counts no tools": CountsNoTools,
+    "promises nothing": PromisesNothing,
 }
 
 

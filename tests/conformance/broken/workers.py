@@ -65,6 +65,7 @@ class Worker:
     def __init__(self) -> None:
         self.request: dict[str, Any] = {}
         self.tools = 0
+        self.usage: dict[str, int] = {}
         self.session_id = f"7b0c4b3e-53f7-4b4f-9a44-{os.getpid():012x}"
         self.messages: list[dict[str, Any]] = []
 
@@ -90,7 +91,7 @@ class Worker:
         raise Ended("cancelled", f"cancelled by {name}", details={"signal": name})
 
     def on_lost_host(self, _number: int, _frame: FrameType | None) -> None:
-        raise Ended("host_lost", "stdin has ended")
+        raise Ended("host_lost", "stdin has ended", retryable=True)
 
     def read(self) -> dict[str, Any]:
         data = bytearray()
@@ -140,6 +141,7 @@ class Worker:
         self.messages.append({"role": "user", "content": self.request["starting_message"]})
         while True:
             answer = self.asked()
+            self.count(answer["usage"])
             text = "".join(block["text"] for block in answer["content"] if block["type"] == "text")
             self.say(text)
             if answer["stop_reason"] != "tool_use":
@@ -162,6 +164,9 @@ class Worker:
         if (status := int(head.split()[1])) != 200:
             raise Ended("authentication", "the API refused the key", http_status=status)
         return dict(json.loads(content))
+
+    def count(self, usage: dict[str, int]) -> None:
+        self.usage = {name: number + self.usage.get(name, 0) for name, number in usage.items()}
 
     def say(self, text: str) -> None:
         for at in range(0, len(text), PIECE):
@@ -215,7 +220,7 @@ class Worker:
             "error": error,
             "session_id": self.session_id,
             "model": "m",
-            "usage": {},
+            "usage": self.usage,
             "cost_usd": None,
             "num_turns": 1,
             "stop_reason": "end_turn",
@@ -403,6 +408,22 @@ class GreetsLate(Worker):
             super().event(self.hello)
 
 
+class CountsTheLastTurn(Worker):
+    def count(self, usage: dict[str, int]) -> None:
+        self.usage = usage
+
+
+class CountsTurnsWithTools(Worker):
+    def result(self, status: str, response: str, error: dict[str, Any] | None) -> dict[str, Any]:
+        result = super().result(status, response, error)
+        return {**result, "tool_calls": min(1, self.tools)}
+
+
+class PromisesAnotherAttempt(Worker):
+    def result(self, status: str, response: str, error: dict[str, Any] | None) -> dict[str, Any]:
+        return super().result(status, response, error and {**error, "retryable": True})
+
+
 FAULTS: dict[str, type[Worker]] = {
     "none": Worker,
     "two results": TwoResults,
@@ -421,6 +442,9 @@ FAULTS: dict[str, type[Worker]] = {
     "takes 401 for a passing failure": AsksAgain,
     "greets late": GreetsLate,
     "forgets what was asked for": Forgetful,
+    "counts the last turn": CountsTheLastTurn,
+    "counts turns with tools": CountsTurnsWithTools,
+    "promises another attempt": PromisesAnotherAttempt,
 }
 
 
