@@ -1,6 +1,6 @@
 """A Ray cluster of some nodes on this machine, as a process of its own: `python cluster_program.py NODES CPUS`.
 
-It says what there is, one JSON object a line, once at first and after each line on its stdin; `add` adds a node. At
+It says what there is, one JSON object a line, once at first and after each line on its stdin; `add` adds a node, `reap PID` waits for the end of a raylet. At
 the end of its stdin it ends the cluster. The temporary directory is RAY_TMPDIR.
 """
 
@@ -32,6 +32,10 @@ def main() -> None:
         for line in sys.stdin:
             if line.strip() == "add":
                 nodes.append(cluster.add_node(**settings))
+            for node in nodes:
+                raylet = node.all_processes["raylet"][0].process
+                if line.split()[-1:] == [str(raylet.pid)]:
+                    raylet.wait()  # one that is not reaped counts as alive
             say(wire, cluster, nodes)
     finally:
         cluster.shutdown()

@@ -48,11 +48,8 @@ class RayCluster:
 
     def add(self) -> str:
         """Add a node; its id."""
-        assert self.process.stdin is not None
         before = set(self.raylets or {})
-        self.process.stdin.write("add\n")
-        self.process.stdin.flush()
-        self.hear()
+        self._say("add")
         return next(iter(set(self.raylets or {}) - before))
 
     def workers(self, title: str) -> list[int]:
@@ -61,7 +58,15 @@ class RayCluster:
 
     def kill(self, node: str) -> None:
         """Kill the raylet of a node, which is what is meant by a node that dies."""
-        os.kill((self.raylets or {})[node], signal.SIGKILL)
+        raylet = (self.raylets or {})[node]
+        os.kill(raylet, signal.SIGKILL)
+        self._say(f"reap {raylet}")
+
+    def _say(self, word: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{word}\n")
+        self.process.stdin.flush()
+        self.hear()
 
 
 @contextmanager
