@@ -90,6 +90,10 @@ class SessionError(Frozen):
     partial_response: str | None = None
     details: dict[str, Any] = {}
 
+    def __str__(self) -> str:
+        """The message and what to do about it, for people."""
+        return self.message if self.hint is None or self.hint in self.message else f"{self.message}; {self.hint}"
+
 
 def is_retryable(category: Category, details: dict[str, Any]) -> bool:
     """Whether another attempt at the same request may end better."""

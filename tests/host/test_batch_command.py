@@ -13,7 +13,7 @@ from tests.host.command_line import BOUND_SECONDS, batch_line, environment, gate
 
 from agentcell.testing import stand_in
 
-BAD_KEY = {"fail": {"category": "authentication", "message": "no such key"}}
+BAD_KEY = {"fail": {"category": "authentication", "message": "no such key", "hint": "set another"}}
 
 
 class Shell:
@@ -274,7 +274,7 @@ def test_an_account_that_is_refused_pauses_the_batch_and_says_how_to_go_on(shell
     assert (ended.returncode, shell.results()) == (75, {})
     last = ended.stderr.decode().splitlines()[-1]
     assert last == (
-        "the credentials were refused: no such key. 3 rows are pending: run the same command again to go on"
+        "the API cannot be used: no such key; set another. 3 rows are pending: run the same command again to go on"
     )
 
 

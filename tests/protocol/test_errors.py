@@ -76,6 +76,14 @@ def test_a_request_error_can_be_pickled() -> None:
     assert fields(pickle.loads(pickle.dumps(error))) == fields(error)
 
 
+@pytest.mark.parametrize(
+    ("message", "hint", "told"),
+    [("no", None, "no"), ("no", "mend it", "no; mend it"), ("no; mend it", "mend it", "no; mend it")],
+)
+def test_the_text_of_an_error_says_once_what_to_do(message: str, hint: str | None, told: str) -> None:
+    assert str(session_error(Category.BILLING, message, hint=hint)) == told
+
+
 def test_both_errors_are_value_errors() -> None:
     assert issubclass(RequestError, ValueError)
     assert issubclass(WireError, ValueError)

@@ -8,6 +8,7 @@ import anyio
 import pytest
 from tests.worker.script import SUCCESS, fake_cli, request, scripted
 
+from agentcell_protocol.credentials import HINT
 from agentcell_protocol.errors import Category, RequestError
 from agentcell_protocol.request import parse_request
 from agentcell_worker import preflight, session
@@ -113,7 +114,7 @@ async def test_a_cli_that_does_not_come_up_is_a_result(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("source", "message"),
-    [(None, "there are no credentials for the API"), ("login", "the API refused the credentials")],
+    [(None, f"there are no credentials for the API; {HINT}"), ("login", "the API refused the credentials")],
 )
 def test_credentials_that_are_not_there_were_not_refused(tmp_path: Path, source: str | None, message: str) -> None:
     refused = failure(Category.AUTHENTICATION, Seen())
@@ -121,4 +122,4 @@ def test_credentials_that_are_not_there_were_not_refused(tmp_path: Path, source:
     result = report.of("error", refused.message, {}, Trace(error=refused))
     assert result.error is not None
     assert (result.response, result.error.message) == (message, message)
-    assert "ANTHROPIC_API_KEY" in (result.error.hint or "")
+    assert (result.error.hint, str(result.error)) == (HINT, message if source is None else f"{message}; {HINT}")

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentcell_protocol.credentials import HINT
 from agentcell_protocol.errors import Category, SessionError
 from agentcell_protocol.request import SessionRequest
 from agentcell_protocol.result import SECONDS_DIGITS, Notice, SessionResult, Status, Usage
@@ -66,10 +67,10 @@ class Report:
         ).masked(self.mask)
 
     def _explained(self, error: SessionError | None) -> SessionError | None:
-        """Nobody refused credentials that were not there."""
+        """Nobody refused credentials that were not there; the message, all that some read, says what to do."""
         if error is None or error.category is not Category.AUTHENTICATION or self.auth_source is not None:
             return error
-        return error.model_copy(update={"message": "there are no credentials for the API"})
+        return error.model_copy(update={"message": f"there are no credentials for the API; {HINT}", "hint": HINT})
 
     def _common(self, waited: float) -> dict[str, Any]:
         elapsed = time.monotonic() - self.began

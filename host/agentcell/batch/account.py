@@ -88,9 +88,9 @@ def after_error(
     if account.closed is not None:
         return account
     if error.category is Category.AUTHENTICATION:
-        return replace(account, closed=f"the credentials were refused: {error.message}")
+        return replace(account, closed=f"the API cannot be used: {error}")
     if error.category is Category.BILLING and not waits_for_quota:
-        return replace(account, closed=f"the account cannot pay: {error.message}")
+        return replace(account, closed=f"the account cannot pay: {error}")
     return _limited(account, error, started=started, now=now, patience=inf if waits_for_quota else PATIENCE_SECONDS)
 
 
@@ -109,5 +109,5 @@ def _limited(account: Account, error: SessionError, *, started: float, now: floa
             limited_at=limited_at,
         )
     if paused.opens_at - limited_at > patience:
-        return replace(paused, closed=f"the account's quota is used up: {error.message}")
+        return replace(paused, closed=f"the account's quota is used up: {error}")
     return paused

@@ -100,14 +100,14 @@ def test_rate_limits_without_a_word_end_after_an_hour() -> None:
 @pytest.mark.parametrize(
     ("category", "waits", "closed"),
     [
-        (Category.AUTHENTICATION, False, "the credentials were refused: no"),
-        (Category.AUTHENTICATION, True, "the credentials were refused: no"),
-        (Category.BILLING, False, "the account cannot pay: no"),
+        (Category.AUTHENTICATION, False, "the API cannot be used: no; mend it"),
+        (Category.AUTHENTICATION, True, "the API cannot be used: no; mend it"),
+        (Category.BILLING, False, "the account cannot pay: no; mend it"),
         (Category.BILLING, True, None),
     ],
 )
 def test_what_no_session_can_mend_closes_the_account(category: Category, waits: bool, closed: str | None) -> None:
-    account = after_error(Account(), error(category), started=NOW, now=NOW, waits_for_quota=waits)
+    account = after_error(Account(), error(category, hint="mend it"), started=NOW, now=NOW, waits_for_quota=waits)
     assert account.closed == closed
     assert account.is_paused(NOW) is (closed is None)
 

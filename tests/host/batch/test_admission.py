@@ -203,7 +203,7 @@ async def test_an_account_that_is_refused_ends_it() -> None:
         desk.admission.learn(REQUEST, session_error(Category.AUTHENTICATION, "no such key"), began=NOW)
         desk.put_back("a")
         assert (await desk.take(), desk.admission.is_complete) == (None, False)
-        assert desk.admission.closing == Closing("account", "the credentials were refused: no such key")
+        assert desk.admission.closing == Closing("account", "the API cannot be used: no such key")
 
 
 async def test_a_quota_that_is_used_up_ends_it_unless_that_is_waited_for() -> None:
