@@ -1,7 +1,8 @@
 """A Ray cluster of some nodes on this machine, as a process of its own: `python cluster_program.py NODES CPUS`.
 
-It says what there is, one JSON object a line, once at first and after each line on its stdin; `add` adds a node, `reap PID` waits for the end of a raylet. At
-the end of its stdin it ends the cluster. The temporary directory is RAY_TMPDIR.
+It says what there is, one JSON object a line, once at first and after each line on its stdin: `add` adds a node,
+`reap PID` waits for the end of a raylet. At the end of its stdin it ends the cluster. The temporary directory is
+RAY_TMPDIR.
 """
 
 import json

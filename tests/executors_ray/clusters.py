@@ -32,10 +32,11 @@ END_SECONDS = 30.0
 
 @dataclass
 class RayCluster:
-    """A cluster: its `address`, and the pids of its raylets by the ids of their nodes."""
+    """A cluster: its `address`, and the pids of its raylets by the ids of their nodes. Its files are in `place`."""
 
     process: "subprocess.Popen[str]"
     mark: str
+    place: Path
     address: str = ""
     raylets: dict[str, int] | None = None
 
@@ -87,7 +88,7 @@ def ray_cluster(nodes: int = 2, cpus: int = 2) -> Iterator[RayCluster]:
             start_new_session=True,
         )
     try:
-        cluster = RayCluster(process, mark)
+        cluster = RayCluster(process, mark, Path(place))
         cluster.hear()
         yield cluster
     finally:
