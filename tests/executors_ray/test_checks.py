@@ -13,10 +13,10 @@ from agentcell.executors.ray import RayExecutor
 pytestmark = [pytest.mark.anyio, pytest.mark.ray, pytest.mark.slow]
 
 
-@pytest.fixture(scope="module", params=["asyncio", "trio"])
-def anyio_backend(request: pytest.FixtureRequest) -> str:
-    """Both event loops, one after the other."""
-    return str(request.param)
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    """One event loop is enough here: what differs between them is tried without a cluster, in `test_links`."""
+    return "asyncio"
 
 
 @pytest.fixture(scope="module")
