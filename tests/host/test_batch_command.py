@@ -331,7 +331,11 @@ def test_a_second_signal_cuts_what_runs_and_the_same_command_goes_on(
             wait()
             process.send_signal(number)
             name = signal.Signals(number).name
-            while f"interrupted by {name}: waiting for what runs".encode() not in process.stderr.readline():
+            again = "Ctrl-C again" if number == signal.SIGINT else "another signal"
+            told_first = (
+                f"interrupted by {name}: waiting up to 30 s for what runs; {again} cancels it, a third kills it"
+            )
+            while told_first.encode() not in process.stderr.readline():
                 assert process.poll() is None
             process.send_signal(number)
             _, told = process.communicate(timeout=BOUND_SECONDS)

@@ -214,13 +214,18 @@ class Batch:
         interruption = self._interruption
         await interruption.reached(DRAIN)
         self._drain()
-        self._tally.paused(f"interrupted by {interruption.reason}: waiting for what runs")
-        self._telling.stir()
+        self._say(phrases.draining(interruption.reason, self._settings.grace_seconds))
         with anyio.move_on_after(self._settings.grace_seconds):
             await interruption.reached(CANCEL)
+        self._say(phrases.cancelling(interruption.reason))
         self._end_all("interrupted")
         await interruption.reached(KILL)
         self._flights.kill_all()
+
+    def _say(self, why: str) -> None:
+        """Why nothing is admitted: to who watches, and not to the journal, which has the end."""
+        self._tally.paused(why)
+        self._telling.stir()
 
     def _drain(self) -> None:
         self._admission.close(Closing("interrupted", f"interrupted by {self._interruption.reason}"))

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable
 from io import StringIO
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -19,8 +19,8 @@ LIVE_SECONDS = 0.5
 MOST_RUNNING = 20
 """Cells that are shown, the oldest first, if the terminal is that high."""
 
-AROUND_RUNNING = 5
-"""Lines of a terminal for all else: bar, counts, pause, what is left out, and one for the cursor."""
+AROUND_RUNNING = 6
+"""Lines of a terminal for all else: bar, counts, two of a pause, what is left out, and one for the cursor."""
 
 BAR_WIDTH = 40
 """Columns."""
@@ -61,7 +61,8 @@ class LiveView:
     def _drawn(self, snapshot: Snapshot, *, most: int) -> list[str]:
         parts: list[RenderableType] = [_head(snapshot), Text(" · ".join([counts(snapshot), *pace(snapshot)]))]
         if (paused := pause(snapshot)) is not None:
-            parts.append(Text(paused, "yellow"))
+            folded = Text(paused, "yellow", no_wrap=False, overflow="fold")  # its end says what to do
+            parts.append(Group(folded))  # which the console lets be as it is
         if snapshot.running and most > 0:
             parts.append(_cells(snapshot.running, most))
         if (more := len(snapshot.running) - most) > 0:

@@ -120,6 +120,19 @@ def pause(snapshot: Snapshot) -> str | None:
     return f"paused{until}: {one_line(snapshot.paused)}"
 
 
+def draining(signal: str | None, grace_seconds: float) -> str:
+    """What is said once a batch was interrupted: how long what runs may take, and how to wait no longer."""
+    again = "Ctrl-C again" if signal == "SIGINT" else "another signal"
+    wait = f"waiting up to {duration(grace_seconds)} for what runs"
+    return f"interrupted by {signal}: {wait}; {again} cancels it, a third kills it"
+
+
+def cancelling(signal: str | None) -> str:
+    """What is said when what ran has had its time, or somebody has interrupted again."""
+    third = "Ctrl-C" if signal == "SIGINT" else "signal"
+    return f"interrupted by {signal}: what ran is cancelled; a third {third} kills it"
+
+
 def clock(at: float) -> str:
     """Local time; with the date when it is not within a day."""
     form = "%H:%M:%S" if abs(at - time.time()) < DAY / 2 else "%Y-%m-%d %H:%M:%S"

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import pytest
 
 from agentcell.batch.display import Display
 from agentcell.batch.live import LiveView
+from agentcell.batch.phrases import cancelling, draining
 from agentcell.batch.tally import Running, Snapshot
 from agentcell.batch.views import JsonView, PlainView, display_on, view_for
 
@@ -105,6 +107,23 @@ def test_the_live_picture_takes_the_place_of_the_one_before_and_is_gone_at_the_e
     assert second.startswith(f"\r\x1b[{first.count(chr(10))}A")
     assert "paused: the account's rate limit" in second
     assert end == f"\r\x1b[{second.count(chr(10))}A\x1b[J"
+
+
+def test_who_interrupts_is_told_how_to_wait_no_longer_in_the_words_of_the_interrupt() -> None:
+    assert [draining("SIGINT", 30.0), cancelling("SIGINT"), draining("SIGTERM", 90.0), cancelling("SIGTERM")] == [
+        "interrupted by SIGINT: waiting up to 30 s for what runs; Ctrl-C again cancels it, a third kills it",
+        "interrupted by SIGINT: what ran is cancelled; a third Ctrl-C kills it",
+        "interrupted by SIGTERM: waiting up to 1 min 30 s for what runs; another signal cancels it, a third kills it",
+        "interrupted by SIGTERM: what ran is cancelled; a third signal kills it",
+    ]
+
+
+def test_a_long_pause_is_shown_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((80, 24)))
+    told = draining("SIGINT", 3600.0)
+    lines = LiveView(2).frame(replace(SEEN, paused=told)).split("\x1b[K\n")
+    words = re.sub(r"\x1b\[[0-9;]*m", "", " ".join(lines))
+    assert f"paused: {told}" in " ".join(words.split())
 
 
 def test_the_live_picture_fits_any_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
