@@ -9,8 +9,9 @@ READY := $(VENV)/.ready
 .PHONY: demo test test-fast check format lint types wheel bench schema clean
 
 $(READY): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
-		|| { echo 'agentcell needs Python 3.11 or newer: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11' >&2; exit 1; }
+	@found=`$(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2]); sys.exit(sys.version_info < (3, 11))' 2>/dev/null` && exit; \
+		echo "$(PYTHON) $${found:+is Python }$${found:-cannot be run}, and agentcell needs Python 3.11 or newer:" \
+			'make $(MAKECMDGOALS) PYTHON=/path/to/python3.11' >&2; exit 1
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
 		|| { echo 'this Python cannot make environments: install its venv package (Debian: apt install python3-venv)' >&2; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)

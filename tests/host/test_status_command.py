@@ -16,6 +16,7 @@ from tests.host.command_line import batch_line, run_command, write_rows
 from agentcell.batch.identity import slug
 from agentcell.batch.lock import locked
 from agentcell.cli import agentcell
+from agentcell.commands.no_batch import MADE
 from agentcell.testing import stand_in
 
 STATUS = [sys.executable, "-c", "import sys; from agentcell.cli import main; sys.exit(main())", "status"]
@@ -154,8 +155,8 @@ def test_of_a_line_that_was_no_row_no_folder_is_named(run_dir: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("nothing", "there is no {}"),
-        ("", "{}: it has no run.json, so it is no run directory"),
+        ("nothing", "there is no {}; " + MADE),
+        ("", "{}: it has no run.json, so it is no run directory; " + MADE),
         ("rows", "there is no {}; did you mean {run}?"),
         ("rows.jsonl", "{}: it has no run.json, so it is no run directory; did you mean {run}?"),
     ],

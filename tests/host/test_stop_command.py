@@ -17,6 +17,7 @@ from tests.host.command_line import BOUND_SECONDS, batch_line, gate, run_command
 
 from agentcell.batch.halt import NotInterruptedError, interrupt
 from agentcell.batch.lock import holder, locked
+from agentcell.commands.no_batch import MADE
 from agentcell.testing import stand_in
 
 COMMAND = [sys.executable, "-c", "import sys; from agentcell.cli import main; sys.exit(main())"]
@@ -108,7 +109,8 @@ def test_a_batch_that_has_not_said_who_it_is_is_left_alone(run_dir: Path, tmp_pa
 
 
 def test_what_is_no_run_directory_is_a_mistake(run_dir: Path, tmp_path: Path) -> None:
-    for name, told in (("rows", f"there is no rows; did you mean {run_dir.name}?"), ("none", "there is no none")):
+    meant = f"there is no rows; did you mean {run_dir.name}?"
+    for name, told in (("rows", meant), ("none", f"there is no none; {MADE}")):
         ended = stop(Path(name), tmp_path)
         assert (ended.returncode, ended.stdout) == (2, b"")
         assert ended.stderr.decode().splitlines()[-1] == f"Error: {told}"

@@ -9,6 +9,8 @@ from agentcell.batch.directory import OTHER_DIRECTORY, is_run_directory
 from agentcell.errors import RunDirectoryError
 from agentcell.terminal import one_line
 
+MADE = "name a run directory, such as NAME.run, which agentcell batch makes beside NAME.jsonl"
+
 
 def no_batch(path: Path, mistake: RunDirectoryError) -> click.UsageError:
     """The mistake, as a command says it that makes no directory, and which one was meant if there is one. Blocks."""
@@ -17,9 +19,9 @@ def no_batch(path: Path, mistake: RunDirectoryError) -> click.UsageError:
     elif mistake.remedy == OTHER_DIRECTORY:
         told = f"{path}: {mistake.reason}"
     else:
-        told = str(mistake)
+        return click.UsageError(one_line(str(mistake)))
     meant = _meant(path)
-    return click.UsageError(one_line(told if meant is None else f"{told}; did you mean {meant}?"))
+    return click.UsageError(one_line(f"{told}; {MADE if meant is None else f'did you mean {meant}?'}"))
 
 
 def _meant(path: Path) -> Path | None:
