@@ -2,6 +2,7 @@
 
 import os
 import select
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,9 @@ import psutil
 import pytest
 from tests.e2e.scenes import living
 from tests.ending import ending
+from tests.examples import serving
+from tests.faults import guarded
+from tests.faults.harness import WORKERS
 from tests.meta.pages import installed
 from tests.meta.source import ROOT
 
@@ -32,6 +36,8 @@ INTERPRETERS = {"shell": ("sh", "sh"), "node": ("node", "mjs"), "perl": ("perl",
 """Of each language: what runs it, and how its files end."""
 
 LANGUAGES = tuple(INTERPRETERS)
+
+STAND_IN = str(WORKERS / "answers_by_question.py")
 
 LIVES = "tail -f /dev/null"
 
@@ -117,6 +123,15 @@ class User:
                 if found.name != program and not (programs / found.name).is_symlink():
                     (programs / found.name).symlink_to(found)
         return User(self.home, {**self.environment, "PATH": str(programs)})
+
+    def with_stand_ins(self) -> "User":
+        """The same one, whose sessions run without SDK, CLI and model."""
+        programs = self.home / "stand-ins"
+        programs.mkdir()
+        for name, file in {"agentcell-worker": guarded.__file__, "agentcell": serving.__file__}.items():
+            (programs / name).write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, file, STAND_IN])} "$@"\n')
+            (programs / name).chmod(0o700)
+        return User(self.home, {**self.environment, "PATH": f"{programs}{os.pathsep}{self.environment['PATH']}"})
 
     def living(self) -> list[psutil.Process]:
         """All that runs for this user."""

@@ -8,7 +8,18 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.examples.clients import BOUND_SECONDS, LANGUAGES, STALLS, WORKS, User, at_work, client, python, wait_for_tool
+from tests.examples.clients import (
+    BOUND_SECONDS,
+    LANGUAGES,
+    STALLS,
+    STAND_IN,
+    WORKS,
+    User,
+    at_work,
+    client,
+    python,
+    wait_for_tool,
+)
 
 from agentcell.offline import offline_model
 
@@ -36,10 +47,11 @@ def test_a_client_that_is_killed_takes_its_sessions_with_it(user: User, language
 
 @each_client
 @each_language
-def test_a_client_whose_child_is_killed_says_so_and_fails(user: User, language: str, name: str) -> None:
+def test_a_client_whose_child_is_killed_says_so_and_fails(tmp_path: Path, language: str, name: str) -> None:
+    user = User.at(tmp_path, None).with_stand_ins()
     with at_work(user) as up, user.starting(client(language, name)) as process:
         wait_for_tool(up)
-        [child] = [one for one in psutil.Process(process.pid).children() if "agentcell" in " ".join(one.cmdline())]
+        [child] = [one for one in psutil.Process(process.pid).children() if STAND_IN in one.cmdline()]
         child.kill()
         _, err = process.communicate(timeout=BOUND_SECONDS)
     assert process.returncode not in {0, None}

@@ -39,7 +39,8 @@ def test_two_are_answered_and_the_last_is_cancelled(user: User, language: str) -
     two_are_answered_and_the_last_is_cancelled(user.run(client(language, "several")))
 
 
-def test_the_shell_does_without_jq(user: User) -> None:
+def test_the_shell_does_without_jq(tmp_path: Path) -> None:
+    user = User.at(tmp_path, None).with_stand_ins()
     two_are_answered_and_the_last_is_cancelled(user.on_a_machine_without("jq").run(client("shell", "several")))
 
 
@@ -55,7 +56,8 @@ def two_are_answered_and_the_last_is_cancelled(ended: "subprocess.CompletedProce
 
 
 @each_language
-def test_what_is_refused_is_told_and_the_others_are_answered(user: User, language: str) -> None:
+def test_what_is_refused_is_told_and_the_others_are_answered(tmp_path: Path, language: str) -> None:
+    user = User.at(tmp_path, None).with_stand_ins()
     ended = user.run(client(language, "several", "What is here?", " ", "What could go wrong?"))
     assert (ended.returncode, ended.stderr) == (0, "")
     told = by_run(ended.stdout)
