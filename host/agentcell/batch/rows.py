@@ -179,12 +179,14 @@ def _alone(
 
 def _second(found: Row | KnownRow, id_: str, member: str, value: str, first: int) -> Problem:
     """The problem of a row whose member has the value that it has in the first one."""
-    article = "an" if member == "id" else "a"
-    error = RequestError(
-        member, f"{value} is the {member} of line {first}, too", f"give each row {article} {member} of its own"
-    )
+    if member == "id" and found.digest is not None and value == default_name(found.digest):
+        reason = f"there is none, and the row is the same as line {first}"
+        remedy = "give it an id of its own, or leave it out"
+    else:
+        reason = f"{value} is the {member} of line {first}, too"
+        remedy = f"give each row {'an' if member == 'id' else 'a'} {member} of its own"
     names = {} if isinstance(found, KnownRow) else names_in(found.request.model_dump(include=set(NAMING)))
-    return Problem(found.number, found.offset, id_, error, found.digest, names)
+    return Problem(found.number, found.offset, id_, RequestError(member, reason, remedy), found.digest, names)
 
 
 _NAME: TypeAdapter[str] = TypeAdapter(Name)

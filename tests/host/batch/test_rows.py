@@ -184,9 +184,11 @@ def test_of_two_rows_with_one_id_the_second_is_a_problem(project: Path) -> None:
     assert second.digest == digest(members(model="m"))
 
 
-def test_two_rows_that_say_the_same_need_ids(project: Path) -> None:
-    first, second = read(line() + line())
-    assert (isinstance(first, Row), isinstance(second, Problem)) == (True, True)
+def test_of_two_rows_that_say_the_same_and_have_no_ids_the_second_is_told_so(project: Path) -> None:
+    reason = "id: there is none, and the row is the same as line 1; give it an id of its own, or leave it out"
+    first, *rest = read(line() + line() + line(limits={"idle_seconds": 5}))
+    assert isinstance(first, Row)
+    assert [told(found) for found in rest] == [(2, "line-2", reason), (3, "line-3", reason)]
 
 
 UUID = "00000000-0000-4000-8000-000000000000"
