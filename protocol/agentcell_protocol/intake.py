@@ -22,6 +22,8 @@ LATER_LINES = Notice(code="later_lines", message="stdin held more than one line;
 
 SEND_ONE_LINE = "send the request as one line of JSON on stdin"
 
+SEND_ALL = "write the whole object and a line feed before you close stdin"
+
 UNREADABLE = frozenset({errno.EBADF, errno.EIO, errno.EISDIR})
 """A stdin that was closed, or never was a stream, is an empty one."""
 
@@ -51,16 +53,17 @@ def read_message(fd: int | None = 0, *, wait_seconds: float = WAIT_SECONDS) -> I
         chunk = _read(fd)
         if lines := framer.push(chunk) if chunk else framer.finish():
             has_more = len(lines) > 1 or bool(framer.finish())
-            return Intake(decode_request(lines[0]), (LATER_LINES,) if has_more else ())
+            return Intake(decode_request(lines[0], has_ended=not chunk), (LATER_LINES,) if has_more else ())
         if not chunk:
             return Intake(decode_request(None))
     raise RequestError(None, f"no whole line came within {wait_seconds:g} s", SEND_ONE_LINE)
 
 
-def decode_request(line: bytes | Overlong | None) -> dict[str, Any]:
+def decode_request(line: bytes | Overlong | None, *, has_ended: bool = False) -> dict[str, Any]:
     """The object of a request line, for `parse_request`; None is a stdin that ended without a line.
 
-    Raises RequestError, whose remedy says how a line is to be sent.
+    `has_ended` says that the stream did before the line's end came. Raises RequestError, whose remedy says how a line
+    is to be sent.
     """
     if line is None:
         raise RequestError(None, "stdin ended without a line", SEND_ONE_LINE)
@@ -69,6 +72,8 @@ def decode_request(line: bytes | Overlong | None) -> dict[str, Any]:
     try:
         return decode(line)
     except WireError as invalid:
+        if has_ended and invalid.is_cut:
+            raise RequestError(None, "the line is cut: stdin ended in the middle of it", SEND_ALL) from None
         raise RequestError(None, str(invalid), _remedy(line, invalid)) from None
 
 

@@ -140,6 +140,8 @@ def run_line(request: dict[str, Any], **members: Any) -> bytes:
 MISTAKES = {
     "indented": ("worker", json.dumps(REQUEST, indent=2).encode()),
     "indented to serve": ("serve", json.dumps({"type": "run", "id": "r1"}, indent=2).encode()),
+    "a part of the line": ("worker", line()[:20]),
+    "a part of a line to serve": ("serve", b'{"type":"run",'),
     "message": ("worker", line(message="hi")),
     "message to serve": ("serve", run_line({**REQUEST, "message": "hi"})),
     "a number in quotes": ("worker", line(starting_message="hi", max_turns="3")),

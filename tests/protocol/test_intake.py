@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentcell_protocol.errors import RequestError
-from agentcell_protocol.intake import LATER_LINES, SEND_ONE_LINE, Intake, read_message
+from agentcell_protocol.intake import LATER_LINES, SEND_ALL, SEND_ONE_LINE, Intake, read_message
 
 
 @pytest.fixture
@@ -39,6 +39,27 @@ def test_a_missing_line_end_is_forgiven_at_the_end_of_a_file(tmp_path: Path) -> 
     file.write_bytes(b'{"a": 1}')
     with file.open("rb") as stream:
         assert read_message(stream.fileno()) == Intake({"a": 1})
+
+
+def refusal_of(file: Path, content: bytes) -> tuple[str, str]:
+    file.write_bytes(content)
+    with file.open("rb") as stream, pytest.raises(RequestError) as refused:
+        read_message(stream.fileno())
+    return refused.value.reason, refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    "part", [b"{", b'{"session_name": "a', '{"session_name": "ü'.encode()[:-1], b'{"a": 1,', b"[1"]
+)
+def test_a_stream_that_ends_in_the_middle_of_its_line_is_told_so(tmp_path: Path, part: bytes) -> None:
+    ended = ("the line is cut: stdin ended in the middle of it", SEND_ALL)
+    assert refusal_of(tmp_path / "request", part) == ended
+    assert refusal_of(tmp_path / "request", part + b"\n") != ended
+
+
+def test_a_stream_that_ends_after_what_is_no_json_is_told_that(tmp_path: Path) -> None:
+    told = "the line is not valid JSON: unexpected character, expected a JSON value: line 1 column 1 (char 0)"
+    assert refusal_of(tmp_path / "request", b"hello") == (told, "send one JSON object on one line")
 
 
 def test_a_line_of_thirty_mebibytes_is_read(pipe: tuple[int, int]) -> None:

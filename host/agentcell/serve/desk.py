@@ -24,12 +24,12 @@ class Desk:
         self._outlet = outlet
         self._make = make
 
-    def take(self, line: bytes | Overlong) -> None:
-        """Do what the line says, or say why not."""
+    def take(self, line: bytes | Overlong, *, has_ended: bool = False) -> None:
+        """Do what the line says, or say why not; `has_ended` as for `decode_request`."""
         message: dict[str, Any] = {}
         size = 0 if isinstance(line, Overlong) else len(line)
         try:
-            message = decode_request(line)
+            message = decode_request(line, has_ended=has_ended)
             match parse_line(message):
                 case RunLine() as run:
                     self._run(run, size)

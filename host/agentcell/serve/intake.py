@@ -21,11 +21,13 @@ async def hear(
     take: Callable[[bytes | Overlong], object],
     on_unfinished: Callable[[], object],
     *,
+    take_last: Callable[[bytes | Overlong], object] | None = None,
     seconds: float = UNFINISHED_SECONDS,
 ) -> None:
     """Have each line of `fd` taken, until it ends or breaks; the last one needs no line end.
 
-    `on_unfinished` is called once for each line that has begun and does not end within so many seconds.
+    Without one it goes to `take_last`, if that is given. `on_unfinished` is called once for each line that has begun
+    and does not end within so many seconds.
     """
     framer = LineFramer()
     deadline = inf
@@ -40,8 +42,9 @@ async def hear(
         lines = framer.push(chunk) if chunk else framer.finish()
         if not (framer.has_begun and had_begun) or lines:
             deadline = anyio.current_time() + seconds if framer.has_begun else inf
+        take_these = take if chunk or take_last is None else take_last
         for line in lines:
-            take(line)
+            take_these(line)
         if not chunk:
             return
 

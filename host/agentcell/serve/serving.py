@@ -74,7 +74,8 @@ class Serving:
     async def _hear(self) -> None:
         make = partial(Order, environment=self._settings.environment, keep=self._settings.keep)
         desk = Desk(self._runs, self._outlet, make)
-        await hear(self._settings.stdin, desk.take, desk.warn_of_unfinished_line)
+        take_last = partial(desk.take, has_ended=True)
+        await hear(self._settings.stdin, desk.take, desk.warn_of_unfinished_line, take_last=take_last)
         self.ending.stdin_ended()
 
     async def _mind_parent(self) -> None:

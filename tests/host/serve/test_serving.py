@@ -271,6 +271,15 @@ async def test_what_is_no_line_is_refused_and_stops_nothing(
     assert (await client.until("result", "r1"))["status"] == "complete"
 
 
+async def test_a_line_in_the_middle_of_which_stdin_ends_is_told_so(client: Client) -> None:
+    await client.send(b'{"type":"run","id":"r1","requ')
+    client.end()
+    hint = "write the whole object and a line feed before you close stdin"
+    assert [told(line) for line in await client.rest() if line["type"] == "refused"] == [
+        refused(None, "the line is cut: stdin ended in the middle of it", hint)
+    ]
+
+
 async def test_a_line_without_its_end_is_told_and_taken_when_it_comes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
