@@ -50,7 +50,16 @@ def test_what_is_wrong_with_a_result(members: dict[str, Any], expected: str, cam
 
 def test_what_is_wrong_with_an_event() -> None:
     assert found("W15", {"type": "text", "text": 1}) == ("text: a string", "1, for `text`")
+    hello = {"type": "hello", "protocol": 1, "pid": 7, "agentcell": "mine", "sdk": None, "cli": None, "start": "cold"}
+    assert found("W15", hello) == ("sdk: a string", "null, for `hello`")
     assert found("W15", {"type": "text"}) == ("text: to be there", "no such member, for `text`")
+
+
+def test_of_the_events_that_are_due_only_those_that_are_missing_are_named() -> None:
+    due = [Line(b"", {"type": kind}) for kind in ("hello", "session_started", "text")]
+    check = next(one for one in WORKER_CHECKS if one.number == "W14")
+    finding = judged(check, [Seen("a scene", tuple(due), 0, 0.1, (), (), {})] * len(check.scenes))
+    assert (finding.expected, finding.came) == ("also outcome", "hello, session_started, text in a scene")
 
 
 def test_what_is_wrong_with_a_line_of_a_host() -> None:
