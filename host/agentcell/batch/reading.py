@@ -81,10 +81,15 @@ class _Counted:
 
 @dataclass(slots=True)
 class _Clock:
-    """When the batch was begun or gone on with the last time, when rows ended since, and what came last."""
+    """When the batch was begun or gone on with the last time, when rows ended since, and when it last did something.
 
-    began: float = 0.0
+    `taken` are the seconds of the runs before that; `starts` those attempts that were not seen to end.
+    """
+
+    taken: float = 0.0
+    began: float | None = None
     last: float = 0.0
+    starts: dict[str, float] = field(default_factory=dict)
     ends: dict[str, float] = field(default_factory=dict)
 
     def see(self, message: Mapping[str, Any]) -> None:
@@ -92,17 +97,28 @@ class _Clock:
         at, id_ = amount(message.get("at")), message.get("id")
         if at is None:
             return
-        self.last = max(self.last, at)
-        if message.get("event") == "opened":
-            self.began = at
-            self.ends.clear()
-        elif message.get("event") == "ended" and isinstance(id_, str):
-            self.ends.pop(id_, None)
-            self.ends[id_] = at
+        did = at
+        match message.get("event"):
+            case "opened":
+                self.taken = self.elapsed(self.last)
+                self.began = at
+                self.ends.clear()
+            case "started" if isinstance(id_, str):
+                self.starts[id_] = at
+            case "ended" if isinstance(id_, str):
+                self.ends.pop(id_, None)
+                self.ends[id_] = at
+                # who went on may have noted it, long after the death of the process that made the attempt
+                did = min(at, self.starts.pop(id_, at) + (amount(message.get("execution_time")) or 0.0))
+        self.last = max(self.last, did)
+
+    def elapsed(self, now: float) -> float:
+        """Seconds that all runs have taken until then, without the time between them."""
+        return self.taken + (0.0 if self.began is None else max(0.0, now - self.began))
 
     def rate(self, finished: Mapping[str, Entry], now: float) -> float:
-        """Rows a second."""
-        return rate([at for id_, at in self.ends.items() if id_ in finished], self.began, now)
+        """Rows a second, in the last run."""
+        return rate([at for id_, at in self.ends.items() if id_ in finished], self.began or 0.0, now)
 
 
 def _snapshot(directory: Path, history: History, counted: _Counted, clock: _Clock, now: float | None) -> Snapshot:
@@ -113,7 +129,7 @@ def _snapshot(directory: Path, history: History, counted: _Counted, clock: _Cloc
         history.spending if now is not None else _spending_of_the_dead(history),
         total=number(config.get("rows")) if isinstance(config, dict) else None,
         running=() if now is None else _running(directory, history),
-        elapsed=max(0.0, (clock.last if now is None else now) - clock.began),
+        elapsed=clock.elapsed(clock.last if now is None else now),
         rate=0.0 if now is None else clock.rate(counted.finished, now),
         pause=None if now is None or history.paused is None else _pause(history.paused),
     )

@@ -179,6 +179,24 @@ def test_a_batch_that_ended_with_rows_left_says_why(batch: Batch) -> None:
     )
 
 
+def test_the_time_of_a_batch_is_that_of_all_its_runs_and_not_what_lies_between(batch: Batch) -> None:
+    batch.starts("a", NOW + 1)
+    batch.ends("a", NOW + 19, attempt(execution_time=18.0))
+    batch.write("journal", journal.closed(NOW + 20, reason="finished"))
+    batch.write("journal", journal.opened(NOW + 1000, host_pid=1, boot_id=boot_id(), config={"rows": 5}))
+    batch.write("journal", journal.closed(NOW + 1000.5, reason="finished"))
+    assert read_batch(batch.path, NOW + 2000).snapshot.elapsed == 20.5
+
+
+def test_of_a_run_that_died_no_time_counts_after_the_last_it_is_known_to_have_done(batch: Batch, held: Holder) -> None:
+    for id_ in ("a", "b"):
+        batch.starts(id_, NOW + 1)
+    batch.ends("a", NOW + 1000, attempt(execution_time=7.0))  # noted by the next one, which found its result
+    batch.ends("b", NOW + 1000, attempt(status="error", execution_time=0.0))
+    batch.write("journal", journal.opened(NOW + 1000, host_pid=1, boot_id=boot_id(), config={"rows": 5}))
+    assert read_batch(batch.path, NOW + 1002).snapshot.elapsed == 8.0 + 2.0
+
+
 def test_a_batch_that_did_all_is_finished(batch: Batch) -> None:
     batch.write("journal", journal.closed(NOW + 8, reason="finished"))
     reading = read_batch(batch.path, NOW + 1000)
