@@ -10,7 +10,7 @@ from agentcell.executors.ray.loss import lost, signature
 from agentcell.orders import Order
 from agentcell.record import Record
 from agentcell_protocol.codec import encode
-from agentcell_protocol.errors import Category
+from agentcell_protocol.errors import Category, session_error
 from agentcell_protocol.result import SessionResult
 
 STARTED: dict[str, Any] = {
@@ -81,6 +81,24 @@ def test_a_result_that_was_put_into_its_file_meanwhile_is_believed(room: Room) -
     file.write_bytes(encode(answered()))
     result = of(asked, *TOLD, before=before)
     assert (result.status, result.response, len(result.attempts)) == ("complete", "done", 1)
+
+
+@pytest.mark.parametrize("is_in_file", [True, False])
+@pytest.mark.parametrize("category", [Category.CANCELLED, Category.HOST_LOST])
+def test_one_that_ended_with_its_keeper_and_was_not_stopped_is_lost(
+    room: Room, category: Category, is_in_file: bool
+) -> None:
+    file = room.path / "result.json"
+    asked = order(room, result_file=str(file))
+    said = SessionResult.model_validate(answered()).as_error(session_error(category, "it was ended by SIGTERM"))
+    message = said.to_message(hosted=False)
+    if is_in_file:
+        file.write_bytes(encode(message))
+    result = of(asked, *TOLD, *([] if is_in_file else [{"type": "outcome", "result": message}]))
+    assert result.error is not None
+    assert (result.error.category, result.error.retryable) == (Category.HOST_LOST, True)
+    assert (result.error.message, result.error.partial_response) == ("the session was lost: the node has died", "done")
+    assert [one.error for one in result.attempts] == [result.error]
 
 
 def test_a_result_of_another_time_or_another_session_is_not_believed(room: Room) -> None:

@@ -13,10 +13,13 @@ from agentcell.record import Record
 from agentcell.spawn import UNSEEN
 from agentcell.transcripts import find, is_session_id, kept_root
 from agentcell_protocol.codec import decode
-from agentcell_protocol.errors import Category, WireError, session_error
+from agentcell_protocol.errors import Category, SessionError, WireError, session_error
 from agentcell_protocol.result import SessionResult, failed
 
 HINT = "run it again, or resume it where its conversation was kept; the nodes' machines say why they went"
+
+OF_THE_LOSS = frozenset({Category.CANCELLED, Category.HOST_LOST})
+"""What a cell says that was ended with its keeper, or by it: where nobody here has stopped it, it was lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,10 @@ def signature(file: str | None) -> Signature | None:
 def lost(order: Order, record: Record, reason: str, *, before: Signature | None, began: float) -> SessionResult:
     """What is known of an attempt that ended unseen, `reason` being why; `before` is from when it began. Blocks."""
     seconds = round(time.monotonic() - began, 3)
-    result = _found(order, before) or _heard(order, record, reason, seconds)
+    result = _found(order, before) or _heard(order, record, seconds) or _unknown(order, record, reason, seconds)
+    if (error := result.error) is not None and order.stop.reason is None and error.category in OF_THE_LOSS:
+        said = _error(reason, record, partial_response=error.partial_response)
+        result = result.as_error(said).model_copy(update={"attempts": []})
     session_id = result.session_id or record.session_id or order.request.session_id or order.request.resume
     told = {
         "session_id": session_id,
@@ -68,15 +74,17 @@ def _found(order: Order, before: Signature | None) -> SessionResult | None:
     return result if is_of_it else None
 
 
-def _heard(order: Order, record: Record, reason: str, seconds: float) -> SessionResult:
+def _heard(order: Order, record: Record, seconds: float) -> SessionResult | None:
     stop = order.stop.reason
-    if record.outcome is not None or stop is not None:
-        cause = None if stop is None else Stopped(stop)
-        return decide(order.request, Ending(record, status=UNSEEN, cause=cause, execution_time=seconds))
-    message, text = f"the session was lost: {reason}", str(record.text) or None
-    error = session_error(Category.HOST_LOST, message, hint=HINT, partial_response=text, last_event=record.last_event)
+    if record.outcome is None and stop is None:
+        return None
+    cause = None if stop is None else Stopped(stop)
+    return decide(order.request, Ending(record, status=UNSEEN, cause=cause, execution_time=seconds))
+
+
+def _unknown(order: Order, record: Record, reason: str, seconds: float) -> SessionResult:
     return failed(
-        error,
+        _error(reason, record),
         session_name=order.request.session_name,
         id=order.request.identity,
         agent_type=order.request.agent_type,
@@ -85,6 +93,11 @@ def _heard(order: Order, record: Record, reason: str, seconds: float) -> Session
         execution_time=seconds,
         working_time=seconds,
     )
+
+
+def _error(reason: str, record: Record, *, partial_response: str | None = None) -> SessionError:
+    message, text = f"the session was lost: {reason}", partial_response or str(record.text) or None
+    return session_error(Category.HOST_LOST, message, hint=HINT, partial_response=text, last_event=record.last_event)
 
 
 def _transcript(order: Order, session_id: str | None) -> str | None:
