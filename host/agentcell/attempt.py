@@ -29,6 +29,7 @@ from agentcell_protocol.errors import Category, SessionError, session_error
 from agentcell_protocol.exitcodes import exit_code, signal_name
 from agentcell_protocol.request import SessionRequest
 from agentcell_protocol.result import Attempt, Notice, SessionResult, failed
+from agentcell_protocol.text import PARTIAL_CHARACTERS
 
 WORDS = {
     CANCEL_LINE: ("the session was cancelled, as was asked", None),
@@ -97,7 +98,15 @@ def decide(request: SessionRequest, ending: Ending) -> SessionResult:
 def as_attempt(result: SessionResult, number: int) -> Attempt:
     """The result of one cell as an entry of `attempts`."""
     shared = set(Attempt.model_fields) & set(SessionResult.model_fields)
-    return Attempt(number=number, **{name: getattr(result, name) for name in shared})
+    members = {name: getattr(result, name) for name in shared}
+    return Attempt(number=number, **{**members, "error": _shortened(result.error)})
+
+
+def _shortened(error: SessionError | None) -> SessionError | None:
+    """The error, with no more of a partial response than many attempts have room for on one line."""
+    if error is None or len(error.partial_response or "") <= PARTIAL_CHARACTERS:
+        return error
+    return error.model_copy(update={"partial_response": str(error.partial_response)[-PARTIAL_CHARACTERS:]})
 
 
 def not_started(request: SessionRequest, error: SessionError) -> SessionResult:

@@ -1,6 +1,7 @@
 """The standard streams, whatever a program was started with."""
 
 import os
+from contextlib import suppress
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 
@@ -12,3 +13,10 @@ def hold_standard_streams() -> None:
             os.fstat(fd)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
+
+
+def own_terminal(descriptor: int) -> int:
+    """For a terminal, a descriptor through which no write ever waits, and that nobody shares; others as they are."""
+    with suppress(OSError):
+        return os.open(os.ttyname(descriptor), os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    return descriptor

@@ -13,6 +13,8 @@ def put_result(line: bytes, file: str) -> Notice | None:
     What went wrong, if something did; then the file is as it was. Blocks.
     """
     path = Path(file)
+    if path.exists() and not path.is_file():  # a rename would put a file in the place of a device or a pipe
+        return Notice(code="result_file", message=f"the result was not put into {file}: it is no ordinary file")
     draft = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
     try:
         draft.write_bytes(line)

@@ -3,8 +3,8 @@
 from collections import deque
 from dataclasses import dataclass, field
 
-TEXT_KEPT = 4 * 1024 * 1024
-"""Characters of the newest text that are kept."""
+TEXT_KEPT = 1024 * 1024
+"""Characters of the newest text that are kept: a line has six bytes for one at most, and the text twice."""
 
 PARTIAL_CHARACTERS = 100_000
 """Characters that a worker puts into an error."""

@@ -9,7 +9,7 @@ import anyio
 from agentcell.commands.output import tell
 from agentcell.serve.serving import Serving, Settings
 from agentcell.signals import cancelling_on_signals, heeded_signals
-from agentcell.standard import STDIN, STDOUT, hold_standard_streams
+from agentcell.standard import STDIN, STDOUT, hold_standard_streams, own_terminal
 
 MOST_NAMED = 10
 """Of the runs whose results were given up: a name may have 200 characters, and a terminal is to show it."""
@@ -20,7 +20,7 @@ def serve_in_foreground(max_sessions: int | None, environment: Mapping[str, str]
     parent = os.getppid()
     hold_standard_streams()
     sessions = max_sessions or os.cpu_count() or 1
-    return anyio.run(_serve, Settings(STDIN, STDOUT, parent, sessions, environment, keep))
+    return anyio.run(_serve, Settings(STDIN, own_terminal(STDOUT), parent, sessions, environment, keep))
 
 
 async def _serve(settings: Settings) -> int:

@@ -12,10 +12,14 @@ LAST_LINES_SECONDS = 10.0
 
 
 class Ending:
-    """Ends the runs when there is a reason to. `exit_code` is the one that goes with the first."""
+    """Ends the runs when there is a reason to. `exit_code` is the one that goes with the first.
+
+    Stdin is heard within `hearing`: after a signal nothing more of it is minded.
+    """
 
     def __init__(self, runs: Runs) -> None:
         self.exit_code = OK
+        self.hearing = anyio.CancelScope()
         self._runs = runs
         self._is_signalled = False
         self._hurried = anyio.Event()
@@ -30,7 +34,12 @@ class Ending:
         self._is_signalled = True
         self.exit_code = self.exit_code or SIGNALLED + CANCEL_SIGNALS[reason]
         self._runs.cancel_all(reason)
+        self.hear_no_more()
         self._hurried.set()
+
+    def hear_no_more(self) -> None:
+        """Let stdin be: what is said now comes too late."""
+        self.hearing.cancel()
 
     def stdin_ended(self) -> None:
         """Nobody can say anything any more; who has sent a shutdown had nothing more to say."""
@@ -40,6 +49,7 @@ class Ending:
     def parent_died(self) -> None:
         """Nobody is interested any more."""
         self._runs.cancel_all(PARENT_DIED)
+        self.hear_no_more()
         self._hurried.set()
 
     def reader_left(self) -> None:

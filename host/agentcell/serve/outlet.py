@@ -5,8 +5,8 @@ import select
 import stat
 from collections import deque
 from collections.abc import Mapping
-from contextlib import suppress
 from errno import EPIPE
+from itertools import islice
 from typing import Any
 
 import anyio
@@ -16,6 +16,15 @@ from agentcell_protocol.codec import encode
 
 ROOM_BYTES = 256 * 1024
 """Of lines that wait for the reader: what is beyond it waits in the cells."""
+
+MOST_LINES = 20_000
+"""That wait for the reader before nothing more is heard: more than runs can have results, so most are refusals."""
+
+LOOK_SECONDS = 1.0
+"""Between two looks at a socket from which something could be read, and so nothing can be waited for."""
+
+AGAIN_SECONDS = 0.01
+"""Until a write is tried again for which there was no room, though it had been said so."""
 
 WAIT_SECONDS = 1.0
 """For room for an event: a reader that is busy comes back by then, and a cell that waits longer is held up."""
@@ -37,7 +46,7 @@ class Outlet:
     def put(self, message: Mapping[str, Any], *, result_of: str | None = None) -> None:
         """Write it, as soon as it can be; `result_of` is the id of the run whose result it is."""
         if not self.gone.is_set():
-            line = encode(message)
+            line = bytes(memoryview(encode(message)))  # a copy: the encoder leaves kilobytes behind each line
             self._lines.append((line, result_of))
             self._bytes += len(line)
             self._put.set()
@@ -61,6 +70,11 @@ class Outlet:
             self._is_stalled = not self.has_room
         return self.has_room
 
+    async def has_few(self) -> None:
+        """Wait until the reader has left no more lines than may be."""
+        while len(self._lines) >= MOST_LINES:
+            await self._taken.wait()
+
     async def drained(self) -> None:
         """Wait until everything is written, or never will be."""
         while self._lines:
@@ -77,28 +91,44 @@ class Outlet:
             self._give_up(str(failure.strerror))
 
     async def watch(self) -> None:
-        """See that the reader of a pipe goes, though there is nothing to be written."""
-        if stat.S_ISFIFO(os.fstat(self._fd).st_mode):
-            await anyio.wait_readable(self._fd)  # nothing ever is, there: it returns when the pipe breaks
-            if self._look(select.POLLIN) & select.POLLERR:
+        """See that the reader of a pipe or a socket goes, though there is nothing to be written."""
+        mode = os.fstat(self._fd).st_mode
+        while stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+            await anyio.wait_readable(self._fd)  # nothing ever is, at a pipe: it returns when that breaks
+            if self._look(select.POLLIN) & (select.POLLERR | select.POLLHUP):
                 self._give_up(os.strerror(EPIPE))
+                return
+            await anyio.sleep(LOOK_SECONDS)
 
     async def _write_all(self) -> None:
         while self._lines:
-            line, _ = self._lines[0]
-            await self._write(line)
-            self._lines.popleft()
-            self._bytes -= len(line)
+            lines = self._next()
+            await self._write(b"".join(lines))
+            for line in lines:
+                self._lines.popleft()
+                self._bytes -= len(line)
             self._tell()
             await checkpoint()
+
+    def _next(self) -> list[bytes]:
+        """The lines that one write takes: those that fit into one, and one at least."""
+        lines, size = [self._lines[0][0]], len(self._lines[0][0])
+        for line, _ in islice(self._lines, 1, None):
+            size += len(line)
+            if size > select.PIPE_BUF:
+                break
+            lines.append(line)
+        return lines
 
     async def _write(self, line: bytes) -> None:
         left = memoryview(line)
         while left:
             if not self._look(select.POLLOUT):
                 await anyio.wait_writable(self._fd)
-            with suppress(BlockingIOError):  # whoever shares the stream was quicker
-                left = left[os.write(self._fd, left[: select.PIPE_BUF]) :]  # so much blocks nowhere that has room
+            try:
+                left = left[os.write(self._fd, left[: select.PIPE_BUF]) :]  # so much blocks no pipe that has room
+            except BlockingIOError:  # whoever shares the stream was quicker, or a terminal has room for half a line end
+                await anyio.sleep(AGAIN_SECONDS)
 
     def _look(self, events: int) -> int:
         poll = select.poll()

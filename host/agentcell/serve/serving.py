@@ -67,6 +67,7 @@ class Serving:
                 self._runs.fail_all(mistake)
                 await self.ending.last_lines(self._outlet)
                 raise
+            self.ending.hear_no_more()
             await self.ending.last_lines(self._outlet)
             tasks.cancel_scope.cancel()
         return self.ending.exit_code
@@ -75,8 +76,15 @@ class Serving:
         make = partial(Order, environment=self._settings.environment, keep=self._settings.keep)
         desk = Desk(self._runs, self._outlet, make)
         take_last = partial(desk.take, has_ended=True)
-        await hear(self._settings.stdin, desk.take, desk.warn_of_unfinished_line, take_last=take_last)
-        self.ending.stdin_ended()
+        with self.ending.hearing:
+            await hear(
+                self._settings.stdin,
+                desk.take,
+                desk.warn_of_unfinished_line,
+                take_last=take_last,
+                has_room=self._outlet.has_few,
+            )
+            self.ending.stdin_ended()
 
     async def _mind_parent(self) -> None:
         with anyio.CancelScope() as lifetime:

@@ -1,6 +1,7 @@
 """Lines are kept for a slow reader, and events wait for it, but not for long."""
 
 import os
+import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from agentcell.serve import outlet
 from agentcell.serve.outlet import ROOM_BYTES, Outlet
+from agentcell.standard import own_terminal
 
 pytestmark = pytest.mark.anyio
 
@@ -123,6 +125,41 @@ async def test_a_reader_that_leaves_is_noticed_though_nothing_is_written(pipe: l
         await lines.drained()
     assert lines.failure == "Broken pipe"
     assert lines.has_room
+
+
+async def test_a_socket_whose_other_end_leaves_is_noticed_though_something_can_be_read_from_it() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.send(b"a line of somebody's")
+        lines = Outlet(ours.fileno())
+        async with running(lines):
+            theirs.close()
+            await lines.gone.wait()
+
+
+async def test_a_terminal_that_nobody_reads_holds_up_nothing_but_its_lines() -> None:
+    reads, terminal = os.openpty()
+    mine = own_terminal(terminal)
+    try:
+        lines = Outlet(mine)
+        async with running(lines):
+            lines.put({"x": "x" * ROOM_BYTES})
+            assert not await lines.room()
+    finally:
+        for descriptor in (reads, terminal, mine):
+            os.close(descriptor)
+
+
+async def test_few_lines_are_left_before_more_is_heard(pipe: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outlet, "MOST_LINES", 3)
+    lines = Outlet(pipe[1])
+    for number in range(3):
+        lines.put({"n": number})
+    with anyio.move_on_after(0.01) as waiting:
+        await lines.has_few()
+    assert waiting.cancelled_caught
+    async with running(lines):
+        await lines.has_few()
 
 
 async def test_a_reader_that_leaves_with_lines_unread_ends_the_wait_for_it(pipe: list[int]) -> None:

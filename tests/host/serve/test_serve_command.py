@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -178,6 +179,18 @@ def test_a_reader_that_reads_nothing_does_not_hold_up_two_signals(tmp_path: Path
         assert program.code() in {143, 130}  # whichever was delivered first
         assert program.process.stderr is not None
         assert program.process.stderr.read().decode() == given_up(["r1"]) + "\n"
+
+
+def test_a_flood_of_lines_that_are_refused_costs_no_run_its_result(tmp_path: Path) -> None:
+    with serve(tmp_path, "-j", "1") as program:
+        program.hangs("r1")
+        with ThreadPoolExecutor(1) as reading:
+            lines = reading.submit(program.rest)
+            assert program.process.stdin is not None
+            program.process.stdin.write(b"1\n" * 60_000)
+            program.process.send_signal(signal.SIGTERM)
+            assert program.code() == 143
+            assert ends(lines.result(BOUND_SECONDS)) == {"r1": "cancelled"}
 
 
 def test_of_many_results_that_are_given_up_a_few_are_named() -> None:

@@ -485,7 +485,7 @@ def make_mistakes(monkeypatch: pytest.MonkeyPatch, *, besides: str = "") -> None
             raise LookupError("gone")
         return await attempt(order, *rest)
 
-    monkeypatch.setattr("agentcell.host.attempt", mistaken)
+    monkeypatch.setattr("agentcell.executors.local.attempt", mistaken)
 
 
 async def test_a_mistake_of_ours_is_the_result_of_all_that_have_none_before_it_is_raised(
