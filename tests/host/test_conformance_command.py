@@ -85,15 +85,15 @@ def test_a_program_that_cannot_be_started_is_told(tmp_path: Path) -> None:
     assert f"{program} does not start: Exec format error; see that it runs by itself" in ended.stderr.decode()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_it_and_the_program(number: signal.Signals, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_ends_it_and_the_program(number: signal.Signals, code: int, tmp_path: Path) -> None:
     with gate(tmp_path / "gate") as (open_gate, wait):
         hanging = ["sh", "-c", f"{shlex.join(open_gate)}; exec sleep 600"]
         argv = [*CONFORMANCE, "worker", "--only", "W23", "--patience", "3600", "--", *hanging]
         with started(argv, tmp_path) as process:
             wait()
             process.send_signal(number)
-            assert process.wait(BOUND_SECONDS) == 130
+            assert process.wait(BOUND_SECONDS) == code
 
 
 @pytest.mark.parametrize(("checks", "letter"), [(WORKER_CHECKS, "W"), (HOST_CHECKS, "H")], ids=["worker", "host"])

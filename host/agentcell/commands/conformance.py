@@ -8,6 +8,7 @@ from agentcell.commands.options import pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from types import FrameType
 
     from agentcell.conformance.check import Check
 
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
 
 VERBATIM = {"allow_interspersed_args": False}
 """What follows the program's name is the program's own."""
+
+
+class _Signalled(KeyboardInterrupt):
+    """What this process was told by a signal: what was started is to be ended, and nothing more begun."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
 
 
 def _options(command: "Command") -> "Command":
@@ -47,7 +56,7 @@ def conformance() -> None:
     """Check a program that claims to speak the protocol, offline and free of charge.
 
     Each check has a number; one that fails says what was expected, what came, and what to do. Exit codes: 0 all passed,
-    1 some failed, 2 usage.
+    1 some failed, 2 usage, 129, 130, 143 ended by SIGHUP, SIGINT, SIGTERM.
     """
 
 
@@ -86,23 +95,37 @@ def _run(
     pass_env: tuple[str, ...],
 ) -> int:
     import os
-    import signal
 
     from agentcell.commands.report import print_lines
     from agentcell.commands.verdicts import print_table
     from agentcell.conformance.running import run_checks
     from agentcell.conformance.stage import PATIENCE_SECONDS, CommandError, Setting
+    from agentcell_protocol.exitcodes import SIGNALLED
 
     passed_on = {name: os.environ[name] for name in pass_env if name in os.environ}
     setting = Setting(_found(command), {**passed_on, **env}, patience or PATIENCE_SECONDS)
     wanted = _wanted(checks, only)
-    for number in (signal.SIGTERM, signal.SIGHUP):  # what was started is ended then, too
-        signal.signal(number, signal.default_int_handler)
+    _heed_signals()
     show = print_lines if as_json else print_table
     try:
         return int(any(finding.grade == "failed" for finding in show(run_checks(wanted, setting))))
     except CommandError as mistake:
         raise click.UsageError(str(mistake)) from None
+    except _Signalled as told:
+        return SIGNALLED + told.number
+
+
+def _heed_signals() -> None:
+    """Have what was started ended by a signal that ends this, too; one that is ignored stays so, as under nohup."""
+    import signal
+
+    from agentcell.signals import heeded_signals
+
+    def end(number: int, _frame: "FrameType | None") -> None:
+        raise _Signalled(number)
+
+    for number in heeded_signals():
+        signal.signal(number, end)
 
 
 def _found(command: tuple[str, ...]) -> tuple[str, ...]:
