@@ -12,7 +12,7 @@ from agentcell.conformance.stage import Setting
 
 START = Path(__file__).with_name("broken") / "start.py"
 
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 20.0
 """For what takes a fraction of a second; a fault of which nothing comes costs this."""
 
 PROGRAMS_AT_ONCE = 6
