@@ -26,6 +26,7 @@ from agentcell_protocol.members import (
 )
 from agentcell_protocol.model import Frozen
 from agentcell_protocol.refusals import refuse_unknown_members, shown, translated
+from agentcell_protocol.result_file import is_occupied
 from agentcell_protocol.version import PROTOCOL
 
 MAX_SCHEMA = 120_000
@@ -171,8 +172,10 @@ def _check(request: SessionRequest) -> None:
         raise RequestError(
             "project_dir", f"{request.project_dir} is not a directory", "name the directory the agent works in"
         )
-    if request.result_file is not None and os.path.isdir(request.result_file):  # noqa: PTH112 - as above
-        raise RequestError("result_file", f"{request.result_file} is a directory", "name a file, which need not exist")
+    if request.result_file is not None and is_occupied(request.result_file):
+        is_directory = os.path.isdir(request.result_file)  # noqa: PTH112 - as above
+        reason = f"{request.result_file} is {'a directory' if is_directory else 'no ordinary file'}"
+        raise RequestError("result_file", reason, "name a file, which need not exist")
     if request.session_id is not None and request.resume is not None:
         raise RequestError("session_id", "is given with resume", "leave one out: a resumed session keeps its id")
     if request.output_schema is not None and (size := len(encode(request.output_schema))) > MAX_SCHEMA:

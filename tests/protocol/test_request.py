@@ -1,5 +1,6 @@
 """A request is read strictly, its paths become absolute, and what is wrong with it is named."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,19 @@ def test_a_result_file_that_is_a_directory_is_refused_before_anything_is_spent(f
     member, reason, remedy = refusal(minimal(result_file=file), tmp_path)
     assert (member, remedy) == ("result_file", "name a file, which need not exist")
     assert reason.endswith("is a directory")
+
+
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_a_result_file_that_is_a_pipe_is_refused_and_a_link_to_a_file_is_not(is_linked: bool, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").touch()
+    for name in ("pipe", "file"):
+        (tmp_path / f"link-{name}").symlink_to(tmp_path / name)
+    beginning = "link-" if is_linked else ""
+    member, reason, remedy = refusal(minimal(result_file=f"{beginning}pipe"), tmp_path)
+    assert (member, remedy) == ("result_file", "name a file, which need not exist")
+    assert reason == f"{tmp_path}/{beginning}pipe is no ordinary file"
+    assert parse_request(minimal(result_file=f"{beginning}file"), base=tmp_path).result_file is not None
 
 
 def test_where_the_working_directory_is_gone_only_absolute_paths_lead_somewhere(

@@ -4,6 +4,8 @@ import os
 import stat
 from pathlib import Path
 
+import pytest
+
 from agentcell_protocol.result_file import put_result
 
 
@@ -19,11 +21,13 @@ def test_a_pipe_is_left_as_it_is_and_that_is_told(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     notice = put_result(b"after", str(pipe))
     assert notice is not None
-    assert notice.message == f"the result was not put into {pipe}: it is no ordinary file"
+    told = f"the result was not put into {pipe}: it is no ordinary file; name one, which need not exist"
+    assert notice.message == told
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
-def test_where_no_file_can_be_that_is_told(tmp_path: Path) -> None:
-    notice = put_result(b"after", str(tmp_path / "none" / "result.json"))
+@pytest.mark.parametrize("name", ["none/result.json", "x" * 5000])
+def test_where_no_file_can_be_that_is_told(tmp_path: Path, name: str) -> None:
+    notice = put_result(b"after", str(tmp_path / name))
     assert notice is not None
     assert notice.code == "result_file"
