@@ -249,6 +249,12 @@ async def test_a_directory_that_a_node_does_not_have_is_named(cluster: RayCluste
             raise AssertionError
 
 
+async def test_nodes_that_have_no_room_for_any_cell_are_refused_before_anything_waits(cluster: RayCluster) -> None:
+    with pytest.raises(ExecutorError, match="no node has room for a cell of 3 cores and 256 MB"):
+        async with executing(cluster, cell_cpus=3):
+            raise AssertionError
+
+
 async def test_where_there_is_no_cluster_that_is_said() -> None:
     with pytest.raises(ExecutorError, match=r"there is no Ray cluster at 127\.0\.0\.1:1 "):
         async with RayExecutor("127.0.0.1:1"):

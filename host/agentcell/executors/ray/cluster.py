@@ -54,6 +54,8 @@ class Cluster:
                 tasks.start_soon(_look_at, contact, self._settings.directories, seen, node)
         for node in sorted(seen):
             self._check(seen[node])
+        if self.room.max_sessions == 0:
+            raise ExecutorError(f"no node has room for {self.room.cell}", "bring up a node that has, before the batch")
 
     async def tend(self) -> None:
         """Keep the keepers alive, and notice which nodes join, for ever."""

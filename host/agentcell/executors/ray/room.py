@@ -17,6 +17,11 @@ class Room:
         self._memory_mb = cell_memory_mb
 
     @property
+    def cell(self) -> str:
+        """What a cell asks for that asks for nothing special."""
+        return f"a cell of {self._cpus:g} cores and {self._memory_mb:g} MB"
+
+    @property
     def max_sessions(self) -> int:
         """How many cells run at a time when they ask for nothing special."""
         return sum(int(min(node.get(CPU, 0.0) / self._cpus, _memory_mb(node) / self._memory_mb)) for node in self.nodes)
