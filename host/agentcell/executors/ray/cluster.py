@@ -100,13 +100,18 @@ class Cluster:
                 await anyio.sleep(self._settings.lease_seconds / ALIVES_PER_LEASE)
 
     async def _look(self) -> None:
-        """Take note of who is there: a node that is gone is forgotten when its keeper has ended for certain."""
+        """Take note of who is there: a node that is gone is forgotten when its keeper has ended for certain.
+
+        One that was given up and is still there is then tried again.
+        """
         alive = await self._alive()
         self.room.nodes = [node["Resources"] for node in alive.values()]
         for node, contact in list(self._contacts.items()):
             if node not in alive:
                 contact.begin_giving_up()
-            if contact.is_over:
+            if contact.is_over and node in alive:
+                await contact.begin_again()
+            elif contact.is_over:
                 del self._contacts[node]
         for node in alive:
             self.contact(node)

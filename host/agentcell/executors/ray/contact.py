@@ -91,6 +91,12 @@ class Contact:
             self.is_given_up = True
             self._over_at = anyio.current_time() + self._lease_seconds + END_SECONDS + LAST_SECONDS
 
+    async def begin_again(self) -> None:
+        """Make another actor on a node that was given up, now that its keeper has ended; it may not be possible yet."""
+        async with self._making:
+            if (made := await self._make(self._actor)) is not None:
+                self._actor, self.is_given_up = made, False
+
     async def close(self) -> None:
         """End its keeper, and all that this has started."""
         try:
