@@ -8,7 +8,7 @@ from agentcell.stop import HOST_LOST, PARENT_DIED, STDIN_ENDED
 from agentcell_protocol.exitcodes import CANCEL_SIGNALS, ERROR, OK, SIGNALLED
 
 LAST_LINES_SECONDS = 10.0
-"""For the reader to take the last lines after a signal, or when the program that started this is dead."""
+"""Without the reader taking any of the last lines, after a signal or when the program that started this is dead."""
 
 
 class Ending:
@@ -58,14 +58,19 @@ class Ending:
         self._runs.cancel_all(HOST_LOST)
 
     async def last_lines(self, outlet: Outlet) -> None:
-        """Wait for the reader to take them: for a bounded time if this was asked to end, and no longer than that."""
+        """Wait for the reader to take them: if this was asked to end, only as long as it goes on taking some."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._lose_patience, tasks.cancel_scope)
+            tasks.start_soon(self._lose_patience, outlet, tasks.cancel_scope)
             await outlet.drained()
             tasks.cancel_scope.cancel()
 
-    async def _lose_patience(self, scope: anyio.CancelScope) -> None:
+    async def _lose_patience(self, outlet: Outlet, scope: anyio.CancelScope) -> None:
         await self._hurried.wait()
-        with anyio.move_on_after(LAST_LINES_SECONDS):
-            await self._forced.wait()
+        began = anyio.current_time()
+        while not self._forced.is_set():
+            left = max(began, outlet.moved_at) + LAST_LINES_SECONDS - anyio.current_time()
+            if left <= 0:
+                break
+            with anyio.move_on_after(left):
+                await self._forced.wait()
         scope.cancel()

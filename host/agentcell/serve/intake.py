@@ -31,7 +31,7 @@ async def hear(
     """Have each line of `fd` taken, until it ends or breaks; the last one needs no line end.
 
     Without one it goes to `take_last`, if that is given. `on_unfinished` is called once for each line that has begun
-    and does not end within so many seconds. `has_room` returns when more may be read.
+    and does not end within so many seconds. `has_room` returns when more may be taken.
     """
     framer = LineFramer()
     deadline = inf
@@ -48,17 +48,22 @@ async def hear(
         if not (framer.has_begun and had_begun) or b"\n" in chunk:
             deadline = anyio.current_time() + seconds if framer.has_begun else inf
         take_these = take if chunk or take_last is None else take_last
-        await _take_all(lines, take_these)
+        await _take_all(lines, take_these, has_room)
         if not chunk:
             return
 
 
-async def _take_all(lines: Iterable[bytes | Overlong], take: Callable[[bytes | Overlong], object]) -> None:
+async def _take_all(
+    lines: Iterable[bytes | Overlong],
+    take: Callable[[bytes | Overlong], object],
+    has_room: Callable[[], Awaitable[object]],
+) -> None:
     rest_at = anyio.current_time() + BUSY_SECONDS
     for line in lines:
         take(line)
         if anyio.current_time() >= rest_at:
             await checkpoint()
+            await has_room()
             rest_at = anyio.current_time() + BUSY_SECONDS
 
 

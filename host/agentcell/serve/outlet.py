@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from errno import EPIPE
 from itertools import islice
+from math import inf
 from typing import Any
 
 import anyio
@@ -17,8 +18,11 @@ from agentcell_protocol.codec import encode
 ROOM_BYTES = 256 * 1024
 """Of lines that wait for the reader: what is beyond it waits in the cells."""
 
-MOST_LINES = 20_000
-"""That wait for the reader before nothing more is heard: more than runs can have results, so most are refusals."""
+MOST_BYTES = 64 * 1024 * 1024
+"""Of lines that wait for the reader before nothing more is heard: two of the longest, or 100,000 refusals."""
+
+BUSY_SECONDS = 0.005
+"""Of writing at a stretch: to a reader that is quick others would never have their turn."""
 
 LOOK_SECONDS = 1.0
 """Between two looks at a socket from which something could be read, and so nothing can be waited for."""
@@ -31,11 +35,15 @@ WAIT_SECONDS = 1.0
 
 
 class Outlet:
-    """Keeps what was put until the reader takes it. `gone` is set, with a `failure`, when it never will."""
+    """Keeps what was put until the reader takes it. `gone` is set, with a `failure`, when it never will.
+
+    `moved_at` is when it has last taken something, in seconds of the loop's clock.
+    """
 
     def __init__(self, fd: int) -> None:
         self.gone = anyio.Event()
         self.failure = ""
+        self.moved_at = -inf
         self._fd = fd
         self._lines: deque[tuple[bytes, str | None]] = deque()
         self._bytes = 0
@@ -70,9 +78,9 @@ class Outlet:
             self._is_stalled = not self.has_room
         return self.has_room
 
-    async def has_few(self) -> None:
-        """Wait until the reader has left no more lines than may be."""
-        while len(self._lines) >= MOST_LINES:
+    async def not_full(self) -> None:
+        """Wait while so much waits for the reader that nothing more should be asked."""
+        while self._bytes >= MOST_BYTES:
             await self._taken.wait()
 
     async def drained(self) -> None:
@@ -101,6 +109,7 @@ class Outlet:
             await anyio.sleep(LOOK_SECONDS)
 
     async def _write_all(self) -> None:
+        rest_at = anyio.current_time() + BUSY_SECONDS
         while self._lines:
             lines = self._next()
             await self._write(b"".join(lines))
@@ -108,7 +117,9 @@ class Outlet:
                 self._lines.popleft()
                 self._bytes -= len(line)
             self._tell()
-            await checkpoint()
+            if anyio.current_time() >= rest_at:
+                await checkpoint()
+                rest_at = anyio.current_time() + BUSY_SECONDS
 
     def _next(self) -> list[bytes]:
         """The lines that one write takes: those that fit into one, and one at least."""
@@ -127,6 +138,7 @@ class Outlet:
                 await anyio.wait_writable(self._fd)
             try:
                 left = left[os.write(self._fd, left[: select.PIPE_BUF]) :]  # so much blocks no pipe that has room
+                self.moved_at = anyio.current_time()
             except BlockingIOError:  # whoever shares the stream was quicker, or a terminal has room for half a line end
                 await anyio.sleep(AGAIN_SECONDS)
 

@@ -65,6 +65,7 @@ class Serving:
                     self._runs.end(order, result)
             except Exception as mistake:  # ours: who waits for results has them before it is raised
                 self._runs.fail_all(mistake)
+                self.ending.hear_no_more()
                 await self.ending.last_lines(self._outlet)
                 raise
             self.ending.hear_no_more()
@@ -82,7 +83,7 @@ class Serving:
                 desk.take,
                 desk.warn_of_unfinished_line,
                 take_last=take_last,
-                has_room=self._outlet.has_few,
+                has_room=self._outlet.not_full,
             )
             self.ending.stdin_ended()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from agentcell.serve import intake
 from agentcell.serve.intake import hear
 from agentcell_protocol.framing import Overlong
 
@@ -103,3 +104,54 @@ async def test_whole_lines_are_waited_for_without_a_word(pipe: tuple[int, int]) 
         await hear(pipe[0], ear.take, ear.warn, seconds=0.02)
     os.close(pipe[1])
     assert (ear.lines, ear.warnings) == ([b"one"], 0)
+
+
+async def test_a_line_that_begins_after_a_blank_one_has_all_its_time(pipe: tuple[int, int]) -> None:
+    ear = Ear()
+    with anyio.fail_after(BOUND_SECONDS):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: hear(pipe[0], ear.take, ear.warn, seconds=0.02))
+            os.write(pipe[1], b" ")
+            await ear.warned.wait()
+            ear.warned = anyio.Event()
+            os.write(pipe[1], b"\non")
+            await ear.warned.wait()
+            os.close(pipe[1])
+    assert (ear.lines, ear.warnings) == ([b"on"], 2)
+
+
+async def test_between_many_lines_others_have_their_turn(
+    pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "BUSY_SECONDS", 0.0)
+    ear = Ear()
+    os.write(pipe[1], b"1\n" * 1000)
+    os.close(pipe[1])
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(hear, pipe[0], ear.take, ear.warn)
+        with anyio.fail_after(BOUND_SECONDS):
+            await ear.has_line.wait()
+        assert 0 < len(ear.lines) < 1000
+        tasks.cancel_scope.cancel()
+
+
+async def test_no_line_is_taken_while_there_is_no_room_for_answers(
+    pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "BUSY_SECONDS", 0.0)
+    ear, room = Ear(), anyio.Event()
+
+    async def has_room() -> None:
+        if ear.lines:
+            await room.wait()
+
+    os.write(pipe[1], b"1\n2\n3\n")
+    os.close(pipe[1])
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(lambda: hear(pipe[0], ear.take, ear.warn, has_room=has_room))
+        with anyio.fail_after(BOUND_SECONDS):
+            await ear.has_line.wait()
+            await anyio.wait_all_tasks_blocked()
+            assert ear.lines == [b"1"]
+            room.set()
+    assert ear.lines == [b"1", b"2", b"3"]

@@ -2,6 +2,8 @@
 
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -150,16 +152,53 @@ async def test_a_terminal_that_nobody_reads_holds_up_nothing_but_its_lines() -> 
             os.close(descriptor)
 
 
-async def test_few_lines_are_left_before_more_is_heard(pipe: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outlet, "MOST_LINES", 3)
+async def test_when_too_much_waits_for_the_reader_no_more_is_heard_until_it_reads(
+    pipe: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outlet, "MOST_BYTES", ROOM_BYTES)
     lines = Outlet(pipe[1])
-    for number in range(3):
-        lines.put({"n": number})
-    with anyio.move_on_after(0.01) as waiting:
-        await lines.has_few()
-    assert waiting.cancelled_caught
+    await lines.not_full()
     async with running(lines):
-        await lines.has_few()
+        size = lines_put(lines)
+        await anyio.wait_all_tasks_blocked()
+        with anyio.move_on_after(0.01) as waiting:
+            await lines.not_full()
+        assert waiting.cancelled_caught
+        await read(pipe[0], size)
+        await lines.not_full()
+
+
+MEMORY = """
+from agentcell.serve.outlet import Outlet
+from pathlib import Path
+def pages():
+    return int(Path("/proc/self/statm").read_text().split()[1])
+async def main():
+    lines, before = Outlet(1), pages()
+    for number in range(LINES):
+        lines.put({"type": "refused", "n": number, "why": "x" * 400})
+    print((pages() - before) * 4096 // LINES)
+import anyio
+LINES = 20_000
+anyio.run(main)
+"""
+"""Says how many bytes a line that waits takes, of which it has 440 itself."""
+
+
+def test_a_line_that_waits_takes_little_more_memory_than_it_has_bytes() -> None:
+    said = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, timeout=BOUND_SECONDS, check=True)
+    assert int(said.stdout) < 1000
+
+
+async def test_many_lines_are_written_in_few_turns_of_the_loop(pipe: list[int]) -> None:
+    lines = Outlet(pipe[1])
+    for number in range(1000):
+        lines.put({"n": number})
+    async with running(lines):
+        for _ in range(20):
+            await anyio.lowlevel.checkpoint()
+        with anyio.fail_after(0):
+            await lines.drained()
 
 
 async def test_a_reader_that_leaves_with_lines_unread_ends_the_wait_for_it(pipe: list[int]) -> None:

@@ -118,10 +118,9 @@ def test_a_second_signal_kills_what_minds_nothing(tmp_path: Path) -> None:
     with serve(tmp_path, "-j", "1") as program:
         program.run("r1", {"ignore": ["SIGTERM"]}, *BASHFUL, events="summary")
         program.until("text")
-        program.process.send_signal(signal.SIGTERM)
         program.run("r2")
-        while program.next().get("id") != "r2":  # cancelled or refused: the signal has been heard
-            pass
+        program.process.send_signal(signal.SIGTERM)
+        program.until("result", "r2")  # the signal has been heard
         program.process.send_signal(signal.SIGINT)
         result = program.until("result", "r1")
         assert (result["error"]["category"], result["signal"], program.code()) == ("cancelled", "SIGKILL", 143)

@@ -412,6 +412,22 @@ async def test_a_second_signal_kills_what_minds_nothing(tmp_path: Path, monkeypa
     assert client.code == 130
 
 
+async def test_after_a_signal_nothing_more_is_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentcell.reap.GRACE_SECONDS", 3600)
+    hosts: list[Serving] = []
+    async with serving(tmp_path, 1, prepare=hosts.append) as client:
+        await client.run("r1", {"ignore": ["SIGTERM"]}, {"text": "deaf"}, HANG, events="summary")
+        await client.run("r2")
+        await client.until("text")
+        hosts[0].ending.cancel("SIGTERM")
+        await client.send(b"1\n")
+        await client.until("result", "r2")
+        await client.send(b"1\n", {"type": "cancel", "id": "r9"})
+        hosts[0].ending.cancel("SIGTERM")
+        assert {line["type"] for line in await client.rest()} == {"result"}
+    assert client.code == 143
+
+
 async def test_after_a_signal_the_last_lines_are_waited_for_but_not_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
