@@ -21,11 +21,12 @@ from agentcell.batch import journal
 from agentcell.batch.boot import boot_id
 from agentcell.batch.history import History, fold
 from agentcell.batch.identity import slug
+from agentcell.batch.index import Index
 from agentcell.batch.lines import Lines
 from agentcell.batch.lock import LOCK, locked
 from agentcell.batch.recovery import Recovery, recover
 from agentcell.batch.repair import Repair, put_whole, read_whole
-from agentcell.batch.results import Entry, Results, note
+from agentcell.batch.results import Results, note
 from agentcell.errors import RunDirectoryError
 from agentcell.transcripts import PRIVATE_DIRECTORY
 from agentcell_protocol.version import PROTOCOL, __version__
@@ -149,7 +150,7 @@ def known_history(path: Path) -> History | None:
 
 def read_history(path: Path) -> History:
     """The history of a run directory that may be somebody else's; nothing in it is changed. Blocks."""
-    finished: dict[str, Entry] = {}
+    finished = Index()
     for offset, message in read_whole(path / RESULTS):
         note(finished, offset, message)
     return fold((message for _, message in read_whole(path / JOURNAL)), finished)

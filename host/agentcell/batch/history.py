@@ -8,7 +8,8 @@ from pydantic import ValidationError
 
 from agentcell.attempts import Tried
 from agentcell.batch.counts import Spending
-from agentcell.batch.results import STATUSES, Entry
+from agentcell.batch.index import Index
+from agentcell.batch.results import STATUSES
 from agentcell.batch.values import amount
 from agentcell_protocol.errors import Category, session_error
 from agentcell_protocol.result import Attempt
@@ -75,7 +76,7 @@ class History:
     all attempts that have ended, those at rows that were run again later among them.
     """
 
-    def __init__(self, finished: Mapping[str, Entry]) -> None:
+    def __init__(self, finished: Index) -> None:
         self.finished = finished
         self.spending = Spending()
         self.opened: dict[str, Any] | None = None
@@ -178,7 +179,7 @@ class History:
         return True
 
 
-def fold(messages: Iterable[dict[str, Any]], finished: Mapping[str, Entry]) -> History:
+def fold(messages: Iterable[dict[str, Any]], finished: Index) -> History:
     """The history that these lines of a journal tell."""
     history = History(finished)
     for message in messages:

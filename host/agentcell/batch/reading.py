@@ -13,11 +13,12 @@ from agentcell.batch.counts import Rows, Spending, rate
 from agentcell.batch.directory import CELLS, JOURNAL, RESULTS, read_description
 from agentcell.batch.history import History, OpenAttempt
 from agentcell.batch.identity import slug
+from agentcell.batch.index import Index
 from agentcell.batch.journal import FINISHED
 from agentcell.batch.lock import Holder, holder, in_force, was_left
 from agentcell.batch.recovery import EVENTS
 from agentcell.batch.repair import BUFFER_BYTES, read_whole, scan
-from agentcell.batch.results import Entry, note
+from agentcell.batch.results import note
 from agentcell.batch.summary import Failures, failures_in
 from agentcell.batch.tally import Running, Snapshot, snapshot
 from agentcell.batch.values import amount, number
@@ -67,16 +68,19 @@ def read_batch(directory: Path, now: float) -> Reading:
 class _Counted:
     """The results, and what they come to."""
 
-    finished: dict[str, Entry] = field(default_factory=dict)
+    finished: Index = field(default_factory=Index)
     rows: Rows = field(default_factory=Rows)
 
     def add(self, offset: int, message: Mapping[str, Any]) -> None:
         """Count a line of the results, unless it is none."""
         if note(self.finished, offset, message):
-            id_ = message["id"]
-            entry = self.finished[id_]
-            self.rows.add(entry.status, entry.category)
-            self.rows.took(id_, _seconds(message))
+            self.rows.took(message["id"], _seconds(message))
+
+    def counted(self) -> Rows:
+        """All of them, once."""
+        for (status, category), count in self.finished.kinds.items():
+            self.rows.add(status, category, count)
+        return self.rows
 
 
 @dataclass(slots=True)
@@ -116,7 +120,7 @@ class _Clock:
         """Seconds that all runs have taken until then, without the time between them."""
         return self.taken + (0.0 if self.began is None else max(0.0, now - self.began))
 
-    def rate(self, finished: Mapping[str, Entry], now: float) -> float:
+    def rate(self, finished: Index, now: float) -> float:
         """Rows a second, in the last run."""
         return rate([at for id_, at in self.ends.items() if id_ in finished], self.began or 0.0, now)
 
@@ -125,7 +129,7 @@ def _snapshot(directory: Path, history: History, counted: _Counted, clock: _Cloc
     """The batch `now`, or (None) when it last was seen to do something."""
     config = (history.opened or {}).get("config")
     return snapshot(
-        counted.rows,
+        counted.counted(),
         history.spending if now is not None else _spending_of_the_dead(history),
         total=number(config.get("rows")) if isinstance(config, dict) else None,
         running=() if now is None else _running(directory, history),

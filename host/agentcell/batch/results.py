@@ -1,12 +1,13 @@
 """The results of a batch: one line for each row that is finished."""
 
 from bisect import bisect
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
+from agentcell.batch.index import Entry, Index
 from agentcell.batch.lines import Lines
 from agentcell.batch.repair import BUFFER_BYTES, Repair
 from agentcell_protocol.result import SessionResult, Status
@@ -14,19 +15,10 @@ from agentcell_protocol.result import SessionResult, Status
 STATUSES: tuple[Status, ...] = get_args(Status)
 
 
-class Entry(NamedTuple):
-    """What is held in memory of a result: where its line is, and what decides about its row."""
-
-    offset: int
-    status: str
-    category: str | None
-    digest: str | None
-
-
 class Results:
     """The results in a file, at most one for each id."""
 
-    def __init__(self, lines: Lines, index: dict[str, Entry]) -> None:
+    def __init__(self, lines: Lines, index: Index) -> None:
         self._lines = lines
         self._index = index
         self._coming: set[str] = set()
@@ -35,7 +27,7 @@ class Results:
     @contextmanager
     def open(cls, path: Path) -> "Iterator[Results]":
         """The results of the file, made if need be and repaired; of an id that is there twice the first counts."""
-        index: dict[str, Entry] = {}
+        index = Index()
         with Lines.open(path, lambda offset, message: note(index, offset, message)) as lines:
             yield cls(lines, index)
 
@@ -45,8 +37,8 @@ class Results:
         return self._lines.repair
 
     @property
-    def index(self) -> Mapping[str, Entry]:
-        """The rows that are finished, by id, as they are at the moment."""
+    def index(self) -> Index:
+        """The rows that are finished, as they are at the moment."""
         return self._index
 
     async def add(
@@ -78,14 +70,11 @@ class Results:
 
         Nothing is parsed: of ten thousand results, a row that is run again can do without its own in some milliseconds.
         """
-        gone = [self._index[id_].offset for id_ in ids if id_ in self._index]
-        runs = _runs_without(gone, [entry.offset for entry in self._index.values()], self._lines.path.stat().st_size)
+        gone = {entry.offset for id_ in ids if (entry := self._index.get(id_)) is not None}
+        runs = _runs_without(gone, sorted(self._index.offsets()), self._lines.path.stat().st_size)
         self._lines.rewrite(_parts(self._lines.path, runs))
-        for id_ in ids:
-            self._index.pop(id_, None)
         starts, taken = [run.start for run in runs], list(accumulate(run.gap for run in runs))
-        for id_, entry in self._index.items():
-            self._index[id_] = entry._replace(offset=entry.offset - taken[bisect(starts, entry.offset) - 1])
+        self._index.move(lambda at: None if at in gone else at - taken[bisect(starts, at) - 1])
 
     def _message(self, id: str, digest: str | None, line: int, result: SessionResult) -> dict[str, Any]:  # noqa: A002
         if id in self._index or id in self._coming:
@@ -93,17 +82,16 @@ class Results:
         return {**result.to_message(), "id": id, "digest": digest, "line": line}
 
 
-def note(index: dict[str, Entry], offset: int, message: Mapping[str, Any]) -> bool:
+def note(index: Index, offset: int, message: Mapping[str, Any]) -> bool:
     """Put the line of a result into the index; false when it is none, or a second one for its id."""
     id_, status, digest = message.get("id"), message.get("status"), message.get("digest")
     error = message.get("error")
-    if not isinstance(id_, str) or id_ in index or not isinstance(status, str) or status not in STATUSES:
+    if not isinstance(id_, str) or not isinstance(status, str) or status not in STATUSES:
         return False
     category = error.get("category") if isinstance(error, dict) else None
     if not isinstance(category, str):
         category = None
-    index[id_] = Entry(offset, status, category, digest if isinstance(digest, str) else None)
-    return True
+    return index.add(id_, Entry(offset, status, category, digest if isinstance(digest, str) else None))
 
 
 class _Run(NamedTuple):
@@ -114,15 +102,15 @@ class _Run(NamedTuple):
     gap: int
 
 
-def _runs_without(gone: Collection[int], offsets: Collection[int], size: int) -> list[_Run]:
-    """The runs of a file with results at these offsets that are left without those that begin at some of them."""
-    following = dict(pairwise([*sorted(offsets), size]))
+def _runs_without(gone: Collection[int], offsets: Sequence[int], size: int) -> list[_Run]:
+    """The runs of a file with results at these offsets, in order, that are left without those at some of them."""
     runs, start, gap = list[_Run](), 0, 0
     for offset in sorted(gone):
         if offset > start:
             runs.append(_Run(start, offset, gap))
             gap = 0
-        start = following[offset]
+        following = bisect(offsets, offset)
+        start = offsets[following] if following < len(offsets) else size
         gap += start - offset
     return [*runs, _Run(start, size, gap)]
 

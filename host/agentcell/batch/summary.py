@@ -1,6 +1,6 @@
 """What a batch has come to, at its end or at any time: a table on a terminal, plain lines elsewhere."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TextIO
@@ -11,9 +11,9 @@ from rich.text import Text
 
 from agentcell.batch.directory import CELLS, RESULTS
 from agentcell.batch.identity import slug
+from agentcell.batch.index import Entry, Index
 from agentcell.batch.phrases import GO_ON, cost, duration, pending, shown_id, tokens
 from agentcell.batch.recovery import RESULT
-from agentcell.batch.results import Entry
 from agentcell.batch.tally import Snapshot
 from agentcell.terminal import one_line
 
@@ -45,11 +45,11 @@ Pair = tuple[str, str]
 """A line of the table: what, and how much of it or where."""
 
 
-def failures_in(finished: Mapping[str, Entry], directory: Path) -> Failures:
+def failures_in(finished: Index, directory: Path) -> Failures:
     """The failed ones of the rows that are finished in the run directory. Blocks."""
     failed = ((id_, entry) for id_, entry in finished.items() if entry.status == "error")
     first = tuple(_failure(id_, entry, directory) for id_, entry in islice(failed, MOST_FAILURES))
-    return Failures(first, len(first) + sum(1 for _ in failed))
+    return Failures(first, sum(count for (status, _), count in finished.kinds.items() if status == "error"))
 
 
 def summary(snapshot: Snapshot, failures: Failures, directory: Path) -> list[Pair]:

@@ -62,11 +62,12 @@ def survey(
     found = Survey()
     nameless: set[str] = set()
     standing = 0  # results of the lines
+    has_failures = history is not None and any(status == "error" for status, _ in history.finished.kinds)
     for line in read_lines(file, _finished_in(history, retry_failed=retry_failed), rules):
         found.total += 1
         if isinstance(line, KnownRow) and history is not None and on_row is None:
             found.plans["finished"] += 1  # most lines of a batch that goes on, so it is done without more
-            found.retriable += history.finished[line.id].status == "error"
+            found.retriable += has_failures and _has_failed(history, line.id)
             standing += 1
             continue
         known = None if history is None else history.of(line.id)
@@ -115,14 +116,23 @@ def _note_row(found: Survey, row: Row | KnownRow, what: Plan, known: ItemHistory
         found.retriable += known is not None and known.status == "error"
 
 
+def _has_failed(history: History, row_id: str) -> bool:
+    result = history.finished.get(row_id)
+    return result is not None and result.status == "error"
+
+
 def _note_results(found: Survey, history: History) -> None:
-    others = {*found.again, *(problem.id for problem in found.problems)}
-    kept = (entry for id_, entry in history.finished.items() if id_ not in others)
-    found.finished.update((entry.status, entry.category) for entry in kept)
+    found.finished.update(history.finished.kinds)
+    for id_ in {*found.again, *(problem.id for problem in found.problems)}:
+        if (entry := history.finished.get(id_)) is not None:
+            found.finished[entry.status, entry.category] -= 1
+    found.finished = +found.finished
 
 
 def _nameless(history: History) -> Iterator[str]:
     """Lines that were no rows and said no id: once such a line has been mended, what stands there has another id."""
+    if history.finished.kinds["error", Category.BAD_REQUEST] == 0:
+        return
     for id_, finished in history.finished.items():
         if finished.category == Category.BAD_REQUEST and NAMELESS.fullmatch(id_):
             yield id_

@@ -11,7 +11,7 @@ from agentcell.attempts import Tried
 from agentcell.batch import journal
 from agentcell.batch.counts import Spending
 from agentcell.batch.history import History, ItemHistory, OpenAttempt, fold
-from agentcell.batch.results import Entry
+from agentcell.batch.index import Entry, Index
 from agentcell_protocol.errors import Category, session_error
 from agentcell_protocol.result import Attempt, Usage
 
@@ -52,7 +52,7 @@ def end(number: int = 1, id_: str = "a", *, is_counted: bool = True, retry_at: f
 
 def folded(*messages: dict[str, Any], finished: dict[str, Entry] | None = None) -> History:
     """The history of these lines once they were in a file."""
-    return fold([orjson.loads(orjson.dumps(message)) for message in messages], finished or {})
+    return fold([orjson.loads(orjson.dumps(message)) for message in messages], Index.of(finished or {}))
 
 
 def test_a_row_that_was_never_tried_has_none() -> None:
@@ -173,7 +173,7 @@ def test_a_line_that_makes_no_sense_is_refused_and_changes_nothing(line: dict[st
 
 
 def test_an_event_of_a_later_version_is_passed_over() -> None:
-    assert History({}).apply({"event": "moved", "id": "a"})
+    assert History(Index()).apply({"event": "moved", "id": "a"})
 
 
 def test_an_attempt_whose_end_cannot_be_read_was_lost() -> None:

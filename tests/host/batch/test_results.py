@@ -8,8 +8,9 @@ import anyio
 import orjson
 import pytest
 
+from agentcell.batch.index import Entry
 from agentcell.batch.repair import Repair
-from agentcell.batch.results import Entry, Results
+from agentcell.batch.results import Results
 from agentcell_protocol.errors import Category, session_error
 from agentcell_protocol.result import SessionResult, failed
 
@@ -20,7 +21,9 @@ CRASHED = failed(session_error(Category.CRASHED, "it died"))
 def line_of(results: Results, id_: str) -> Any:
     """Read where the index says that it is."""
     with results._lines.path.open("rb") as file:
-        file.seek(results.index[id_].offset)
+        entry = results.index.get(id_)
+        assert entry is not None
+        file.seek(entry.offset)
         return orjson.loads(file.readline())
 
 
@@ -43,9 +46,9 @@ async def test_what_was_there_is_known_and_kept(tmp_path: Path) -> None:
     with Results.open(tmp_path / "f") as results:
         await results.add("a", "1:aa", 1, DONE)
         await results.add("b", None, 2, CRASHED)
-        before = dict(results.index)
+        before = dict(results.index.items())
     with Results.open(tmp_path / "f") as results:
-        assert results.index == before
+        assert dict(results.index.items()) == before
         assert before["a"] == Entry(0, "complete", None, "1:aa")
         assert before["b"] == Entry(before["b"].offset, "error", "crashed", None)
         assert line_of(results, "b")["line"] == 2

@@ -4,8 +4,8 @@ import io
 from pathlib import Path
 
 from agentcell.batch.identity import slug
+from agentcell.batch.index import Entry, Index
 from agentcell.batch.phrases import nothing_to_do
-from agentcell.batch.results import Entry
 from agentcell.batch.summary import MOST_FAILURES, Failure, Failures, failures_in, going_on, lines, summary
 from agentcell.batch.tally import Running, Snapshot
 from agentcell.terminal import without_escapes
@@ -82,14 +82,15 @@ def test_on_a_terminal_it_has_columns() -> None:
 
 def test_what_an_id_holds_drives_no_terminal() -> None:
     evil = "\x1b[2J\x07a\nb\u202e"
-    finished = {evil: Entry(0, "error", "crash\x1b[2Jed", None)}
+    finished = Index.of({evil: Entry(0, "error", "crash\x1b[2Jed", None)})
     text = "\n".join(lines(summary(SEEN, failures_in(finished, DIRECTORY), DIRECTORY), io.StringIO()))
     assert "failed: a b (crashed): rows.run/results.jsonl" in text
     assert not {"\x1b", "\x07", "\u202e"} & set(text)
 
 
 def test_the_first_failures_are_named_and_all_are_counted(tmp_path: Path) -> None:
-    finished = {f"r{n}": Entry(n, "error" if n % 2 else "complete", "crashed", None) for n in range(100)}
+    rows = {f"r{n}": Entry(n, "error" if n % 2 else "complete", "crashed", None) for n in range(100)}
+    finished = Index.of(rows)
     folder = tmp_path / "cells" / slug("r1")
     for name in ("9", "10", "transcript"):
         (folder / name).mkdir(parents=True)
