@@ -18,6 +18,7 @@ TOPICS = (
     "session",
     "batches",
     "batch_memory",
+    "scale",
 )
 
 
