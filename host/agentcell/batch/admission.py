@@ -157,7 +157,8 @@ class Admission:
         if self._account.is_paused(now):
             return Hold("the account's rate limit", self._account.opens_at)
         if self._shortage.tries >= MOST_TRIES and not self._busy:
-            self.close(Closing("machine", f"{self._shortage.sentence}, with no session of ours running: {TO_START}"))
+            sentence = f"{self._shortage.sentence}, with no session of ours running"
+            self.close(Closing("machine", f"{sentence}: {self._shortage.remedy or TO_START}"))
         if now < self._shortage.until:
             return Hold(self._shortage.sentence, self._shortage.until)
         least = self._settings.min_free_mb

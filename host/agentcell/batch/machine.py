@@ -26,13 +26,14 @@ MOST_TRIES = 4
 class Shortage:
     """So many `tries` in a row to start a cell have failed, the last at `seen_at`: none before `until` (Unix seconds).
 
-    `sentence` says what is short.
+    `sentence` says what is short, and `remedy`, if it is not the usual one, what to do about it.
     """
 
     tries: int = 0
     seen_at: float = 0.0
     until: float = 0.0
     sentence: str = ""
+    remedy: str = ""
 
 
 def is_the_machines(error: SessionError | None) -> bool:
@@ -57,4 +58,5 @@ def after_session(shortage: Shortage, error: SessionError | None, *, started: fl
     if started < shortage.seen_at:
         return shortage
     seconds = min(FIRST_PAUSE_SECONDS * 2.0**shortage.tries, LONGEST_PAUSE_SECONDS)
-    return Shortage(shortage.tries + 1, now, now + seconds, error.message)
+    remedy = error.hint or "" if error.details.get("errno") == EHOSTUNREACH else ""
+    return Shortage(shortage.tries + 1, now, now + seconds, error.message, remedy)

@@ -9,7 +9,7 @@ and from there, back to who wants it
     placed    {marker, node}                   where it is made
     said      {marker, events}                 what the session had to say meanwhile, some events at a time
     ended     {marker, result}                 the last line
-    lost      {marker, reason}                 the last line, where nobody knows how it ended; nothing of it is left
+    lost      {marker, reason, has_begun}      the last line, where nobody knows how it ended; nothing of it is left
 
 To a keeper through its stdin, whose end means that it is to end itself:
 

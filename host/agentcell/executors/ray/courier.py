@@ -14,6 +14,9 @@ Say = Callable[[bytes], Awaitable[None]]
 LAST_LINES = tuple(b'{"type":"%b"' % kind.encode() for kind in (ENDED, LOST))
 """How the last line of an attempt begins."""
 
+FORCED_SECONDS = 30.0
+"""From the second cancel to the end of an attempt: killing takes a few seconds."""
+
 REMEDY = "lower its max_memory_mb, or bring a larger node into the cluster"
 
 REASONS = {
@@ -37,10 +40,18 @@ class Courier:
         self._node: str | None = None
         self._cancelled: list[str] = []
         self._has_ended = False
+        self._over = anyio.Event()
+        self._cancels = 0
         self._room = anyio.Semaphore(UNDER_WAY)
 
     async def run(self) -> None:
         """Have it made, and pass on what is said."""
+        try:
+            await self._run()
+        finally:
+            self._over.set()
+
+    async def _run(self) -> None:
         memory_mb = self._message["memory_mb"]
         if self._cancelled:
             await self._say(line(WITHDRAWN, marker=self._marker))
@@ -56,12 +67,22 @@ class Courier:
 
     async def cancel(self, reason: str) -> None:
         """Cancel it: take it back where no node has it, otherwise have the node do it."""
+        self._cancels += 1
         if self._node is not None:
             await self._cluster.contact(self._node).cancel(self._marker, reason)
+            if self._cancels > 1:
+                await self._insist()
             return
         self._cancelled.append(reason)
         if self._task is not None:
             self._cluster.cancel(self._task)
+
+    async def _insist(self) -> None:
+        """See that a keeper that does not answer any more ends, and its cells with it."""
+        with anyio.move_on_after(FORCED_SECONDS):
+            await self._over.wait()
+        if not self._over.is_set():
+            await self._cluster.settle([self._marker], self._node)
 
     def taken(self) -> None:
         """A line that was said is dealt with."""
@@ -99,7 +120,8 @@ class Courier:
             await self._say(line(WITHDRAWN, marker=self._marker))
             return
         await self._cluster.settle([self._marker], self._node)
-        await self._say(line(LOST, marker=self._marker, reason=_reason(failure)))
+        has_begun = self._node is not None
+        await self._say(line(LOST, marker=self._marker, reason=_reason(failure), has_begun=has_begun))
 
 
 def _lines(chunk: bytes) -> Iterator[bytes]:

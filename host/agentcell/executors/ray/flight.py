@@ -24,10 +24,15 @@ from agentcell.record import Record
 from agentcell.run import heard
 from agentcell.stop import Stop
 from agentcell.supervise import LAST_EVENTS_SECONDS
+from agentcell_protocol.errors import Category
 from agentcell_protocol.result import SessionResult
 
 ABANDON_SECONDS = 300.0
 """For the end of an attempt whose task was cancelled: so long may it take until a node that is lost has ended it."""
+
+LEFT_ALONE = "its node heard of nobody who wanted it any more"
+
+NODES = "see that agentcell[ray] is installed on every node, in this version, and what Ray has logged"
 
 BRIDGE_LOST = "the bridge to Ray has ended"
 
@@ -104,13 +109,22 @@ class Flight:
         match message["type"]:
             case wire.ENDED:
                 result = SessionResult.model_validate(message["result"])
+                if self._was_left_alone(result):
+                    return await self._lost(LEFT_ALONE)
                 return result if self.failure is None else await self._give(result)
             case talk.REFUSED:
                 return await self._give(no_room(self._order, message["reason"], message["remedy"]))
             case talk.WITHDRAWN:
                 return await self._give(not_begun(self._order))
+            case _ if not message.get("has_begun", True) and self._order.stop.reason is None:
+                return await self._give(no_node(self._order, ExecutorError(message["reason"], NODES)))
             case _:
                 return await self._lost(message["reason"])
+
+    def _was_left_alone(self, result: SessionResult) -> bool:
+        """Whether its keeper ended it because it had heard of nobody any more."""
+        is_lost = result.error is not None and result.error.category is Category.HOST_LOST
+        return is_lost and self._order.stop.reason is None
 
     async def _lost(self, reason: str) -> SessionResult:
         look = partial(lost, self._order, self._record, reason, before=self._before, began=self._began)

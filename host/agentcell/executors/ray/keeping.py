@@ -7,6 +7,7 @@ import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from signal import SIGKILL
 from threading import Event, Lock, Thread
 from typing import IO, Any
 
@@ -28,6 +29,7 @@ class Keeping:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.address = ""
+        self._pid: int | None = None
         self._process = subprocess.Popen(
             (*KEEPER, *_arguments(settings)),
             stdin=subprocess.PIPE,
@@ -66,10 +68,12 @@ class Keeping:
             return self._answers.popleft()
 
     def close(self, seconds: float = END_SECONDS) -> None:
-        """End its stdin, and wait so long for its end."""
+        """End its stdin, wait so long for its end, and then kill it: its fork server and its cells see that."""
         with self._writing, suppress(OSError):
             self._stdin.close()
-        self._over.wait(seconds)
+        if not self._over.wait(seconds) and self._pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self._pid, SIGKILL)
 
     @property
     def _stdin(self) -> IO[bytes]:
@@ -88,7 +92,7 @@ class Keeping:
 
     def _take(self, message: Mapping[str, Any]) -> None:
         if message["type"] == READY:
-            self.address = message["address"]
+            self.address, self._pid = message["address"], message["pid"]
             self._process.wait()  # what was started has given way to its child
             self._ready.set()
         else:

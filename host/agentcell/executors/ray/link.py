@@ -16,6 +16,7 @@ import anyio
 
 from agentcell.environment import inherited_environment
 from agentcell.errors import ExecutorError
+from agentcell.executors.ray.connecting import NO_CLUSTER
 from agentcell.executors.ray.talk import FAILED, OPENING, Settings
 from agentcell.executors.wire import END_SECONDS, SETTLE, WIRE_LIMIT, line
 from agentcell.pipes import PipeReader, PipeWriter
@@ -99,7 +100,9 @@ class Link:
             if said["type"] == FAILED:
                 raise ExecutorError(said["reason"], said["remedy"])
             return int(said["max_sessions"])
-        raise ExecutorError(f"Ray was not there after {OPEN_SECONDS:g} s", "see what Ray has logged")
+        address = self._settings.address
+        where = "on this machine" if address is None else f"at {address}"
+        raise ExecutorError(f"there was no Ray cluster {where} after {OPEN_SECONDS:g} s", NO_CLUSTER)
 
     async def settle(self, markers: Sequence[str]) -> int | None:
         """Have what is left of these ended on every node; how many processes were, None when the bridge is gone."""
