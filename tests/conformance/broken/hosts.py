@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from pathlib import Path
 
@@ -27,6 +28,7 @@ PIECE = 64 * 1024
 BACKLOG_BYTES = 256 * 1024
 ROOM_SECONDS = 0.2
 UNFINISHED_SECONDS = 5.0
+LOOK_SECONDS = 0.2
 CODES = {"SIGHUP": 129, "SIGINT": 130, "SIGTERM": 143}
 MEMBERS = {"run": {"type", "id", "request", "limits"}, "cancel": {"type", "id"}, "shutdown": {"type"}}
 
@@ -164,20 +166,23 @@ class Host:
     def read(self) -> None:
         data = bytearray()
         is_told = False
+        begun = 0.0
         poll = select.poll()
         poll.register(0, select.POLLIN)
         while True:
-            if not poll.poll(UNFINISHED_SECONDS * 1000 if data and not is_told else None):
-                is_told = True
-                self.warn("unfinished_line", "end each line with a line feed, and flush")
+            if not poll.poll(LOOK_SECONDS * 1000):  # a signal that came just before the wait is minded after it
+                if data and not is_told and time.monotonic() - begun >= UNFINISHED_SECONDS:
+                    is_told = True
+                    self.warn("unfinished_line", "end each line with a line feed, and flush")
                 continue
             chunk = os.read(0, PIECE)
             if not chunk:
                 return
+            begun = begun if data else time.monotonic()
             data += chunk
             if b"\n" in chunk:
                 *lines, data = data.split(b"\n")
-                is_told = False
+                is_told, begun = False, time.monotonic()
                 for line in lines:
                     self.take(bytes(line))
 
