@@ -160,9 +160,13 @@ def test_of_two_lines_the_first_is_the_request(worker: Worker) -> None:
     refuses(worker.given(b'{"session_name":"a"}\nhello\n'), "agent_type", "add it: every request has one")
 
 
-@pytest.mark.parametrize("start", [b"{\n", b'{\n  "session_name": "a",\n', b"{"])
+@pytest.mark.parametrize("start", [b"{\n", b'{\n  "session_name": "a",\n'])
 def test_the_start_of_an_object_gets_the_hint_that_a_request_is_one_line(worker: Worker, start: bytes) -> None:
     refuses(worker.given(start), None, "write the whole object on one line, without line breaks")
+
+
+def test_a_line_that_is_cut_by_the_end_of_stdin_gets_the_hint_to_end_it(worker: Worker) -> None:
+    refuses(worker.given(b"{"), None, "write the whole object and a line feed before you close stdin")
 
 
 def test_a_refusal_says_whose_request_it_was(worker: Worker) -> None:

@@ -28,6 +28,9 @@ NAME_SECONDS = 10.0
 RETRY_SECONDS = 0.2
 """Between two tries to have the name."""
 
+MISSING = "No module named"
+"""What Ray says of a node on which agentcell is not installed: it hands on what Python said there."""
+
 T = TypeVar("T")
 
 
@@ -52,8 +55,12 @@ class Cluster:
         async with anyio.create_task_group() as tasks:
             for node, contact in self._contacts.items():
                 tasks.start_soon(_look_at, contact, self._settings.directories, seen, node)
+        has_usable = any(not isinstance(one, UnreachableError) for one in seen.values())
         for node in sorted(seen):
-            self._check(seen[node])
+            if has_usable and _may_have_gone(seen[node]):
+                self._contacts[node].begin_giving_up()  # it is tried again while it is among those that are there
+            else:
+                self._check(seen[node])
         if self.room.max_sessions == 0:
             raise ExecutorError(f"no node has room for {self.room.cell}", "bring up a node that has, before the batch")
 
@@ -157,10 +164,15 @@ class Cluster:
             raise ExecutorError(reason, remedy)
 
 
+def _may_have_gone(seen: "Mapping[str, Any] | UnreachableError") -> bool:
+    """Whether the node may have died without Ray having noticed: others can do without it."""
+    return isinstance(seen, UnreachableError) and MISSING not in str(seen.cause)
+
+
 def _unusable(failure: UnreachableError) -> ExecutorError:
     """What is wrong with a node that has no actor, or no keeper."""
     last = str(failure.cause).strip().rpartition("\n")[2]
-    if "No module named" in str(failure.cause):
+    if MISSING in str(failure.cause):
         reason = f"agentcell is not installed on every node: {last}"
         return ExecutorError(reason, f"install agentcell[ray]=={__version__} on every node")
     return ExecutorError(f"a node cannot be used: {last}", "see what Ray has logged on it")
