@@ -18,11 +18,13 @@ from agentcell import memory
 from agentcell.executors.keeper.attempts import MOST_EARLY, Attempts
 from agentcell.executors.keeper.ending import Ending
 from agentcell.executors.keeper.keeper import Keeper, Settings
+from agentcell.executors.keeper.making import opened
 from agentcell.executors.keeper.room import NoRoomError, Room
 from agentcell.executors.keeper.voice import ROOM_BYTES, Voice
 from agentcell.reap import in_thread
 from agentcell.stop import Stop
 from agentcell_protocol.cell import new_marker
+from agentcell_protocol.errors import RequestError
 
 pytestmark = pytest.mark.anyio
 
@@ -198,3 +200,10 @@ async def test_an_attempt_without_memory_is_one_that_could_not_start(place: Plac
     async with keeping(lambda: 99.0, min_free_mb=100.0, patience_seconds=MOMENT) as address:
         result = await in_thread(Asked(address, order(place)).result)
         assert (result["error"]["category"], result["error"]["details"]) == ("spawn_failed", {"errno": ENOMEM})
+
+
+def test_an_order_that_cannot_be_read_is_refused_without_its_secrets() -> None:
+    request = {"session_name": "a", "agent_type": "coder", "project_dir": "/", "env": {"KEY": ["sk-ant-test"]}}
+    with pytest.raises(RequestError) as raised:
+        opened("marker", {"request": request}, lambda _event: None, Stop())
+    assert raised.value.reason == "the order cannot be read: env.KEY: Input should be a valid string"

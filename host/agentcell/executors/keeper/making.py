@@ -67,9 +67,16 @@ def opened(marker: str, packed: dict[str, Any], tell: Tell, stop: Stop) -> Order
         return unpacked(marker, packed, on_event=tell, stop=stop)
     except RequestError:
         raise
-    except (ValidationError, KeyError, TypeError, ValueError) as mistake:
-        reason = f"the order cannot be read: {mistake!r}"
-        raise RequestError(None, reason, "install the same version of agentcell on every node") from mistake
+    except (KeyError, TypeError, ValueError) as mistake:
+        reason = f"the order cannot be read: {_told(mistake)}"
+        raise RequestError(None, reason, "install the same version of agentcell on every node") from None
+
+
+def _told(mistake: Exception) -> str:
+    """What is wrong; of a request only where, since what stands there may be a secret."""
+    if not isinstance(mistake, ValidationError):
+        return repr(mistake)
+    return "; ".join(f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in mistake.errors())
 
 
 def _noticing(on_event: OnEvent | None, started: Callable[[], object] | None) -> OnEvent | None:
