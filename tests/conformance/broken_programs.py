@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from agentcell.conformance.check import Check, Finding
-from agentcell.conformance.running import run_checks
+from agentcell.conformance.running import Checking
 from agentcell.conformance.stage import Setting
 
 START = Path(__file__).with_name("broken") / "start.py"
@@ -45,4 +45,4 @@ def failed(found: Findings) -> set[str]:
 
 def _findings(module: str, checks: Sequence[Check], faults: Faults) -> Findings:
     setting = Setting(command(module, faults), patience=PATIENCE_SECONDS)
-    return {finding.number: finding for finding in run_checks(checks, setting, at_once=SCENES_AT_ONCE)}
+    return {finding.number: finding for finding in Checking(checks, setting, at_once=SCENES_AT_ONCE).findings()}

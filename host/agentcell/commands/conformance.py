@@ -7,23 +7,16 @@ import click
 from agentcell.commands.options import pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from types import FrameType
+    from collections.abc import Callable, Iterable, Sequence
 
-    from agentcell.conformance.check import Check
+    from agentcell.conformance.check import Check, Finding
+    from agentcell.conformance.running import Checking
 
     Command = Callable[..., None]
+    Show = Callable[[Iterable[Finding]], Sequence[Finding]]
 
 VERBATIM = {"allow_interspersed_args": False}
 """What follows the program's name is the program's own."""
-
-
-class _Signalled(KeyboardInterrupt):
-    """What this process was told by a signal: what was started is to be ended, and nothing more begun."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
 
 
 def _options(command: "Command") -> "Command":
@@ -96,36 +89,34 @@ def _run(
 ) -> int:
     import os
 
+    import anyio
+
     from agentcell.commands.report import print_lines
     from agentcell.commands.verdicts import print_table
-    from agentcell.conformance.running import run_checks
+    from agentcell.conformance.running import BrokenOff, Checking
     from agentcell.conformance.stage import PATIENCE_SECONDS, CommandError, Setting
-    from agentcell_protocol.exitcodes import SIGNALLED
+    from agentcell_protocol.exitcodes import CANCEL_SIGNALS, SIGNALLED
 
     passed_on = {name: os.environ[name] for name in pass_env if name in os.environ}
     setting = Setting(_found(command), {**passed_on, **env}, patience or PATIENCE_SECONDS)
-    wanted = _wanted(checks, only)
-    _heed_signals()
-    show = print_lines if as_json else print_table
+    checking = Checking(_wanted(checks, only), setting)
     try:
-        return int(any(finding.grade == "failed" for finding in show(run_checks(wanted, setting))))
+        findings = anyio.run(_show_until_signalled, print_lines if as_json else print_table, checking)
     except CommandError as mistake:
         raise click.UsageError(str(mistake)) from None
-    except _Signalled as told:
-        return SIGNALLED + told.number
+    except BrokenOff as signalled:
+        return SIGNALLED + CANCEL_SIGNALS[signalled.reason]
+    return int(any(finding.grade == "failed" for finding in findings))
 
 
-def _heed_signals() -> None:
-    """Have what was started ended by a signal that ends this, too; one that is ignored stays so, as under nohup."""
-    import signal
+async def _show_until_signalled(show: "Show", checking: "Checking") -> "Sequence[Finding]":
+    """Show the findings from a thread of its own: what ends this is heard by this one, and ends what was started."""
+    import anyio
 
-    from agentcell.signals import heeded_signals
+    from agentcell.signals import cancelling_on_signals
 
-    def end(number: int, _frame: "FrameType | None") -> None:
-        raise _Signalled(number)
-
-    for number in heeded_signals():
-        signal.signal(number, end)
+    async with cancelling_on_signals(checking):
+        return await anyio.to_thread.run_sync(show, checking.findings())
 
 
 def _found(command: tuple[str, ...]) -> tuple[str, ...]:

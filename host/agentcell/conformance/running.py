@@ -10,41 +10,50 @@ AT_ONCE = 2
 """Scenes that are played at a time: much of each is waiting."""
 
 
-class _Stages:
-    """Those on which something is played, or was."""
+class BrokenOff(Exception):  # noqa: N818 - it was asked for
+    """The checks were broken off, for this reason."""
 
-    def __init__(self) -> None:
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)
+
+
+class Checking:
+    """Checks that are run, until another thread breaks it off."""
+
+    def __init__(self, checks: Sequence[Check], setting: Setting, *, at_once: int = AT_ONCE) -> None:
+        self._checks = checks
+        self._setting = setting
+        self._at_once = at_once
         self._stages: list[Stage] = []
-        self._are_over = False
+        self._reason: str | None = None
 
-    def add(self, one: Stage) -> None:
-        self._stages.append(one)
-        if self._are_over:
-            one.break_off()
-
-    def break_off(self) -> None:
-        self._are_over = True
+    def cancel(self, reason: str) -> None:
+        """Break it off: what was started is killed, and nothing more is begun. The first reason is told."""
+        self._reason = self._reason or reason
         for one in self._stages:
             one.break_off()
 
+    def findings(self) -> Iterator[Finding]:
+        """In the order of the checks, each as soon as it is known. Blocks. Raises BrokenOff and CommandError."""
+        scenes = {scene.name: scene for check in self._checks for scene in check.scenes}
+        with ThreadPoolExecutor(self._at_once, thread_name_prefix="conformance") as pool:
+            played = {name: pool.submit(self._play, scene) for name, scene in scenes.items()}
+            try:
+                for check in self._checks:
+                    yield judged(check, [played[scene.name].result() for scene in check.scenes])
+            finally:
+                self.cancel("the end")
+                pool.shutdown(cancel_futures=True)
 
-def run_checks(checks: Sequence[Check], setting: Setting, *, at_once: int = AT_ONCE) -> Iterator[Finding]:
-    """The findings in the order of the checks, each as soon as it is known. Raises CommandError."""
-    stages = _Stages()
-    scenes = {scene.name: scene for check in checks for scene in check.scenes}
-    with ThreadPoolExecutor(at_once, thread_name_prefix="conformance") as pool:
-        played = {name: pool.submit(_played, scene, setting, stages) for name, scene in scenes.items()}
-        try:
-            for check in checks:
-                yield judged(check, [played[scene.name].result() for scene in check.scenes])
-        except BaseException:
-            for waiting in played.values():
-                waiting.cancel()
-            stages.break_off()
-            raise
+    def _play(self, scene: Scene) -> Seen:
+        with stage(scene.name, self._setting, scene.script) as surroundings:
+            self._stages.append(surroundings)
+            self._raise_if_broken_off()
+            seen = scene.play(surroundings)
+            self._raise_if_broken_off()
+            return seen
 
-
-def _played(scene: Scene, setting: Setting, stages: _Stages) -> Seen:
-    with stage(scene.name, setting, scene.script) as surroundings:
-        stages.add(surroundings)
-        return scene.play(surroundings)
+    def _raise_if_broken_off(self) -> None:
+        if self._reason is not None:
+            raise BrokenOff(self._reason)
