@@ -32,6 +32,9 @@ GRACE_SECONDS = 1
 STOP_SECONDS = 5.0
 """For the server's thread to end."""
 
+LOOK_SECONDS = 1.0
+"""Between two looks whether a signal came: one that comes just before a wait does not end it."""
+
 ScriptSource = Script | Mapping[str, Any] | Path | str
 
 
@@ -110,7 +113,8 @@ def serve_forever(script: ScriptSource, port: int, on_ready: Callable[[Endpoint]
     try:
         with offline_model(script, port) as endpoint:
             on_ready(endpoint)
-            stopped.wait()
+            while not stopped.wait(LOOK_SECONDS):
+                pass
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
