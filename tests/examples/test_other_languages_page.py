@@ -14,9 +14,9 @@ from tests.examples.clients import BOUND_SECONDS, STALLS, WORKS, User, at_work, 
 from tests.meta.pages import blocks, page
 from tests.meta.source import ROOT
 
+from agentcell.inlet import UNFINISHED_SECONDS
 from agentcell.limits import Limits
 from agentcell.offline import offline_model
-from agentcell.serve.intake import UNFINISHED_SECONDS
 from agentcell.serve.runs import MAX_WAITING
 from agentcell_protocol.errors import RequestError
 from agentcell_protocol.intake import WAIT_SECONDS, read_message

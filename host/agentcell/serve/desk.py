@@ -5,7 +5,7 @@ from typing import Any
 
 from agentcell.limits import Limits
 from agentcell.orders import Order
-from agentcell.serve.outlet import Outlet
+from agentcell.outlet import Outlet
 from agentcell.serve.runs import MAX_WAITING, MAX_WAITING_BYTES, Runs
 from agentcell.serve.voice import Voice
 from agentcell.stop import CANCEL_LINE

@@ -2,7 +2,7 @@
 
 import anyio
 
-from agentcell.serve.outlet import Outlet
+from agentcell.outlet import Outlet
 from agentcell.serve.runs import Runs
 from agentcell.stop import HOST_LOST, PARENT_DIED, STDIN_ENDED
 from agentcell_protocol.exitcodes import CANCEL_SIGNALS, ERROR, OK, SIGNALLED

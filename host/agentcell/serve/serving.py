@@ -10,12 +10,12 @@ from importlib.metadata import PackageNotFoundError
 import anyio
 
 from agentcell.host import Host
+from agentcell.inlet import hear
 from agentcell.lifeline import watch_death
 from agentcell.orders import Order
+from agentcell.outlet import Outlet
 from agentcell.serve.desk import Desk
 from agentcell.serve.ending import Ending
-from agentcell.serve.intake import hear
-from agentcell.serve.outlet import Outlet
 from agentcell.serve.runs import Runs
 from agentcell.transcripts import Keep
 from agentcell_protocol.sdk import bundled_cli, sdk_version

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
-from agentcell.serve.outlet import Outlet
+from agentcell.outlet import Outlet
 from agentcell_protocol.result import SessionResult
 from agentcell_protocol.serving import of_run, thinned
 

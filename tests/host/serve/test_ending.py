@@ -3,9 +3,9 @@
 import anyio
 import pytest
 
+from agentcell.outlet import Outlet
 from agentcell.serve import ending
 from agentcell.serve.ending import Ending
-from agentcell.serve.outlet import Outlet
 from agentcell.serve.runs import Runs
 
 pytestmark = pytest.mark.anyio

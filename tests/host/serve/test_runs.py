@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agentcell.orders import Order
-from agentcell.serve.outlet import Outlet
+from agentcell.outlet import Outlet
 from agentcell.serve.runs import Runs
 from agentcell.serve.voice import Voice
 from agentcell.stop import CANCEL_LINE, STDIN_ENDED

@@ -13,10 +13,11 @@ from tests.host.command_line import gate
 from tests.host.serve.client import HANG, Client, ends, serving
 from tests.host.stand_ins import forked_stand_ins
 
+from agentcell import outlet
+from agentcell.inlet import hear
 from agentcell.orders import Order
 from agentcell.run import attempt
-from agentcell.serve import outlet, runs
-from agentcell.serve.intake import hear
+from agentcell.serve import runs
 from agentcell.serve.serving import Serving
 from agentcell_protocol.schema import committed
 

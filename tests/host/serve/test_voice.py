@@ -7,8 +7,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from agentcell.serve import outlet
-from agentcell.serve.outlet import ROOM_BYTES, Outlet
+from agentcell import outlet
+from agentcell.outlet import ROOM_BYTES, Outlet
 from agentcell.serve.voice import Voice
 
 pytestmark = pytest.mark.anyio

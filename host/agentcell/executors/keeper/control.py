@@ -9,7 +9,7 @@ from agentcell.executors.executor import Executor
 from agentcell.executors.keeper.attempts import Attempts
 from agentcell.executors.keeper.ending import Lease
 from agentcell.executors.wire import ALIVE, CANCEL, SETTLE, SETTLED
-from agentcell.serve.outlet import Outlet
+from agentcell.outlet import Outlet
 from agentcell_protocol.codec import decode
 from agentcell_protocol.errors import WireError
 from agentcell_protocol.framing import Overlong

@@ -16,9 +16,9 @@ from agentcell.executors.keeper.listening import accept, listening
 from agentcell.executors.keeper.room import PATIENCE_SECONDS, Room
 from agentcell.executors.local import LocalExecutor
 from agentcell.executors.wire import LEASE_SECONDS, READY
+from agentcell.inlet import hear
 from agentcell.lifeline import watch_death
-from agentcell.serve.intake import hear
-from agentcell.serve.outlet import Outlet
+from agentcell.outlet import Outlet
 from agentcell.spawn import WORKER
 from agentcell.standard import STDIN, STDOUT
 from agentcell_protocol.version import __version__

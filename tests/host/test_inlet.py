@@ -7,8 +7,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from agentcell.serve import intake
-from agentcell.serve.intake import hear
+from agentcell import inlet
+from agentcell.inlet import hear
 from agentcell_protocol.framing import Overlong
 
 pytestmark = pytest.mark.anyio
@@ -123,7 +123,7 @@ async def test_a_line_that_begins_after_a_blank_one_has_all_its_time(pipe: tuple
 async def test_between_many_lines_others_have_their_turn(
     pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intake, "BUSY_SECONDS", 0.0)
+    monkeypatch.setattr(inlet, "BUSY_SECONDS", 0.0)
     ear = Ear()
     os.write(pipe[1], b"1\n" * 1000)
     os.close(pipe[1])
@@ -138,7 +138,7 @@ async def test_between_many_lines_others_have_their_turn(
 async def test_no_line_is_taken_while_there_is_no_room_for_answers(
     pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intake, "BUSY_SECONDS", 0.0)
+    monkeypatch.setattr(inlet, "BUSY_SECONDS", 0.0)
     ear, room = Ear(), anyio.Event()
 
     async def has_room() -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from agentcell.serve import outlet
-from agentcell.serve.outlet import ROOM_BYTES, Outlet
+from agentcell import outlet
+from agentcell.outlet import ROOM_BYTES, Outlet
 from agentcell.standard import own_terminal
 
 pytestmark = pytest.mark.anyio
@@ -169,7 +169,7 @@ async def test_when_too_much_waits_for_the_reader_no_more_is_heard_until_it_read
 
 
 MEMORY = """
-from agentcell.serve.outlet import Outlet
+from agentcell.outlet import Outlet
 from pathlib import Path
 def pages():
     return int(Path("/proc/self/statm").read_text().split()[1])
