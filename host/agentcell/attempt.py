@@ -27,6 +27,7 @@ from agentcell.stop import CANCEL_LINE, HOST_LOST, MEMORY, PARENT_DIED, STDIN_EN
 from agentcell_protocol.cell import Start
 from agentcell_protocol.errors import Category, SessionError, session_error
 from agentcell_protocol.exitcodes import exit_code, signal_name
+from agentcell_protocol.fitting import fitting
 from agentcell_protocol.request import SessionRequest
 from agentcell_protocol.result import Attempt, Notice, SessionResult, failed
 from agentcell_protocol.text import PARTIAL_CHARACTERS
@@ -107,6 +108,12 @@ def _shortened(error: SessionError | None) -> SessionError | None:
     if error is None or len(error.partial_response or "") <= PARTIAL_CHARACTERS:
         return error
     return error.model_copy(update={"partial_response": str(error.partial_response)[-PARTIAL_CHARACTERS:]})
+
+
+def fit(result: SessionResult) -> SessionResult:
+    """The result of one cell, which has room on a line."""
+    fits, _ = fitting(result, hosted=True)
+    return result if fits is result else fits.model_copy(update={"attempts": [as_attempt(fits, 1)]})
 
 
 def not_started(request: SessionRequest, error: SessionError) -> SessionResult:

@@ -12,7 +12,7 @@ from typing import Any
 
 import anyio
 
-from agentcell.attempt import cancelled
+from agentcell.attempt import cancelled, fit
 from agentcell.environment import inherited_environment
 from agentcell.lifeline import watch_lifeline
 from agentcell.limits import Limits
@@ -69,7 +69,7 @@ async def _serve(request: SessionRequest, limits: Limits, notices: Iterable[Noti
             tasks.start_soon(watch_lifeline, STDIN, parent, stop)
         result = await _run(request, limits, writer, stop)
         tasks.cancel_scope.cancel()
-        code = _answer(result.model_copy(update={"warnings": [*result.warnings, *notices]}), writer)
+        code = _answer(fit(result.noting(*notices)) if notices else result, writer)
         signal.pthread_sigmask(signal.SIG_BLOCK, heeded_signals())  # what was said is how this process ends
     return code
 

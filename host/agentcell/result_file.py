@@ -4,6 +4,7 @@ from functools import partial
 
 import anyio
 
+from agentcell.attempt import fit
 from agentcell.reap import in_thread
 from agentcell_protocol.codec import encode
 from agentcell_protocol.request import SessionRequest
@@ -25,4 +26,4 @@ async def write_result_file(request: SessionRequest, result: SessionResult) -> S
 def put_into(file: str, result: SessionResult) -> SessionResult:
     """Put the result into the file; the result, with a warning when that could not be done. Blocks."""
     notice = put_result(encode(result.to_message()), file)
-    return result if notice is None else result.model_copy(update={"warnings": [*result.warnings, notice]})
+    return result if notice is None else fit(result.noting(notice))

@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 
-from agentcell.attempt import Ending, cancelled, decide, listener_failed, not_started, spawn_failed
+from agentcell.attempt import Ending, cancelled, decide, fit, listener_failed, not_started, spawn_failed
 from agentcell.environment import cell_environment
 from agentcell.errors import RunningLoopError, request_error
 from agentcell.gate import Turn
@@ -175,7 +175,7 @@ class _Cell:
             result = self.surroundings.described(decide(self.order.request, ending))
             if self.listener.failure is not None:
                 result = listener_failed(result, self.listener.failure)
-            return result.masked(mask)
+            return fit(result.masked(mask))
 
     def _start(self) -> Child:
         order = self.order

@@ -8,6 +8,7 @@ from pydantic import model_validator
 from agentcell_protocol.cell import Start
 from agentcell_protocol.errors import RequestError, SessionError
 from agentcell_protocol.masking import masked
+from agentcell_protocol.members import MAX_NAME
 from agentcell_protocol.model import Frozen
 from agentcell_protocol.version import PROTOCOL
 
@@ -113,6 +114,10 @@ class SessionResult(Frozen):
             error = error.model_copy(update={"partial_response": self.response or None})
         return self.model_copy(update={"status": "error", "response": error.message, "error": error})
 
+    def noting(self, *notices: Notice) -> "SessionResult":
+        """The result with these warnings, too."""
+        return self.model_copy(update={"warnings": [*self.warnings, *notices]})
+
     def masked(self, mask: Callable[[str], str]) -> "SessionResult":
         """The result with `mask` applied to what is said about the session; what the session itself said stays."""
         error = self.error and _masked(self.error, mask)
@@ -159,8 +164,11 @@ def refused(error: RequestError, message: Mapping[str, Any]) -> SessionResult:
 
 
 def names_in(message: Mapping[str, Any]) -> dict[str, str]:
-    """What a request that may not be one says of itself, as the members that come back in its result."""
-    return {member: value for member in NAMING if isinstance(value := message.get(member), str)}
+    """What a request that may not be one says of itself, as the members that come back in its result.
+
+    What is longer than any name is none, and is not repeated.
+    """
+    return {name: value for name in NAMING if isinstance(value := message.get(name), str) and len(value) <= MAX_NAME}
 
 
 NAMING = ("session_name", "id", "agent_type")

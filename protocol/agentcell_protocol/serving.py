@@ -13,7 +13,7 @@ from agentcell_protocol.members import Name
 from agentcell_protocol.model import Frozen
 from agentcell_protocol.refusals import MAX_SHOWN, refuse_unknown_members, shown, translated
 from agentcell_protocol.request import LIMITS, SessionRequest, parse_request
-from agentcell_protocol.result import Notice, SessionResult
+from agentcell_protocol.result import Notice, SessionResult, names_in
 
 CAPABILITIES = ("run", "cancel", "shutdown")
 """The types of lines that are taken."""
@@ -142,11 +142,11 @@ def of_run(event: Mapping[str, Any], run_id: str) -> dict[str, Any]:
 
 
 def refusal(error: RequestError, message: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said of a line that nothing comes of, with what can be read of it: an `id` that is a string, its type.
+    """What is said of a line that nothing comes of, with what can be read of it: an `id` that could be one, its type.
 
     An error without a member is one of the line, and says so itself.
     """
-    named = {"id": message["id"]} if isinstance(message.get("id"), str) else {}
+    named = {"id": names["id"]} if "id" in (names := names_in(message)) else {}
     if message.get("type") in CAPABILITIES:
         named["line"] = message["type"]
     told = error.as_session_error().model_dump()

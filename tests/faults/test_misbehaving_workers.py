@@ -16,8 +16,11 @@ from agentcell.resources import Resources
 from agentcell.run import run_attempt
 from agentcell.spawn import start_cold
 from agentcell.stop import Stop
+from agentcell_protocol.codec import encode
 from agentcell_protocol.errors import Category
+from agentcell_protocol.framing import LINE_LIMIT
 from agentcell_protocol.result import Usage
+from agentcell_protocol.text import PARTIAL_CHARACTERS
 
 pytestmark = pytest.mark.anyio
 
@@ -248,6 +251,15 @@ async def test_an_event_of_twenty_megabytes_is_read(room: Room) -> None:
     result = await room.run("speaks_at_length", "20", on_event=lambda event: lengths.append(len(event.get("text", ""))))
     assert told(result) == Told()
     assert max(lengths) == 20 * 1024 * 1024
+
+
+async def test_an_answer_that_leaves_no_room_for_what_the_host_adds_is_an_error_with_a_part_of_it(room: Room) -> None:
+    result = await room.run("answers_at_length", str(LINE_LIMIT))
+    assert result.error is not None
+    assert (result.error.category, result.error.details["limit"]) == (Category.PROTOCOL, LINE_LIMIT)
+    assert (result.error.partial_response, result.session_id) == ("x" * PARTIAL_CHARACTERS, "s")
+    assert [(attempt.number, attempt.status) for attempt in result.attempts] == [(1, "error")]
+    assert len(encode(result.to_message())) < LINE_LIMIT
 
 
 async def test_characters_that_come_byte_by_byte_are_joined(room: Room) -> None:

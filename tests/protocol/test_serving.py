@@ -101,6 +101,7 @@ def test_what_is_no_line_is_refused_by_member_and_remedy(
         ({"type": "cancel", "id": 7}, {"line": "cancel"}),
         ({"type": "stop", "id": ["r1"]}, {}),
         ({"type": ["run"], "id": "r1"}, {"id": "r1"}),
+        ({"type": "cancel", "id": "r" * 201}, {"line": "cancel"}),
         ({}, {}),
     ],
 )

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentcell_protocol.codec import encode_noting
-from agentcell_protocol.errors import Category, session_error
 from agentcell_protocol.events import Detail, is_wanted
+from agentcell_protocol.fitting import fitting
 from agentcell_protocol.framing import LINE_LIMIT
-from agentcell_protocol.result import Notice, SessionResult
+from agentcell_protocol.result import SessionResult
 from agentcell_protocol.result_file import put_result
 from agentcell_protocol.summary import summarized
-from agentcell_protocol.text import PARTIAL_CHARACTERS
 
 
 class Emitter:
@@ -39,9 +38,9 @@ class Emitter:
 
     def result(self, result: SessionResult, *, file: str | None = None) -> SessionResult:
         """Write the result, first to `file` (by rename) and then to the stream; the result as it was written."""
-        result, line = _fitting(result)
+        result, line = fitting(result, hosted=False)
         if file is not None and (notice := put_result(line, file)) is not None:
-            result, line = _fitting(_with_notice(result, notice))
+            result, line = fitting(result.noting(notice), hosted=False)
         self._write(line)
         return result
 
@@ -57,34 +56,3 @@ class Emitter:
                 select.select([], [self._fd], [])
             except OSError:
                 self._is_broken = True
-
-
-def _fitting(result: SessionResult) -> tuple[SessionResult, bytes]:
-    line, has_cut = encode_noting(result.to_message(hosted=False))
-    if has_cut:
-        result = _with_notice(
-            result, Notice(code="nesting_cut", message="the result was nested too deep and has been cut")
-        )
-        line, _ = encode_noting(result.to_message(hosted=False))
-    if len(line) > LINE_LIMIT:
-        result = _bounded(result, len(line))
-        line, _ = encode_noting(result.to_message(hosted=False))
-    return result, line
-
-
-def _bounded(result: SessionResult, size: int) -> SessionResult:
-    said = result.response if result.error is None else result.error.partial_response or ""
-    error = session_error(
-        Category.PROTOCOL,
-        f"the result is {size} bytes long, over the limit of {LINE_LIMIT} for a line",
-        hint="have the agent write large answers to a file",
-        partial_response=said[:PARTIAL_CHARACTERS],
-        bytes=size,
-        limit=LINE_LIMIT,
-    )
-    bare = result.model_copy(update={"flow": None, "structured_output": None, "permission_denials": []})
-    return bare.as_error(error)
-
-
-def _with_notice(result: SessionResult, notice: Notice) -> SessionResult:
-    return result.model_copy(update={"warnings": [*result.warnings, notice]})
