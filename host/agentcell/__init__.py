@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agentcell.environment import cell_environment
-    from agentcell.errors import HostClosedError, HostOpenError, RunningLoopError
+    from agentcell.errors import ExecutorError, HostClosedError, HostOpenError, RunningLoopError
+    from agentcell.executors.executor import Executor
     from agentcell.host import Host
     from agentcell.isolated import run_agent_session_isolated
     from agentcell.limits import Limits
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Category": "agentcell_protocol.errors",
+    "Executor": "agentcell.executors.executor",
+    "ExecutorError": "agentcell.errors",
     "Host": "agentcell.host",
     "HostClosedError": "agentcell.errors",
     "HostOpenError": "agentcell.errors",
@@ -37,6 +40,8 @@ _HOMES = {
 
 __all__ = [
     "Category",
+    "Executor",
+    "ExecutorError",
     "Host",
     "HostClosedError",
     "HostOpenError",

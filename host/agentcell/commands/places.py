@@ -1,7 +1,6 @@
 """Where a batch runs, if it is not to run here: `--on`."""
 
 import re
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import click
@@ -19,8 +18,13 @@ def place(_context: click.Context, _option: click.Parameter, given: str | None) 
         return None
     if PLACE.fullmatch(given) is None:
         raise click.BadParameter(f"{given!r} is no place; give ray, or ray://HOST:PORT with the address of its head")
-    if find_spec("ray") is None:
-        raise click.BadParameter("Ray is not installed here; pip install 'agentcell[ray]'")
+    from agentcell.errors import ExecutorError
+    from agentcell.executors.ray.connecting import check_installed
+
+    try:
+        check_installed()
+    except ExecutorError as missing:
+        raise click.BadParameter(str(missing)) from None
     return given
 
 

@@ -6,10 +6,8 @@ To a node's keeper, through a connection of its own for each attempt, whose end 
 
 and from there, back to who wants it
 
-    placed    {marker, node}                   where it is made
     said      {marker, events}                 what the session had to say meanwhile, some events at a time
     ended     {marker, result}                 the last line
-    lost      {marker, reason, has_begun}      the last line, where nobody knows how it ended; nothing of it is left
 
 To a keeper through its stdin, whose end means that it is to end itself:
 
@@ -37,7 +35,7 @@ from agentcell_protocol.codec import encode
 from agentcell_protocol.framing import LINE_LIMIT
 from agentcell_protocol.request import parse_request
 
-ATTEMPT, PLACED, SAID, ENDED, LOST = "attempt", "placed", "said", "ended", "lost"
+ATTEMPT, SAID, ENDED = "attempt", "said", "ended"
 ALIVE, CANCEL, SETTLE = "alive", "cancel", "settle"
 READY, SETTLED = "ready", "settled"
 

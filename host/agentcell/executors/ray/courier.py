@@ -6,13 +6,13 @@ from typing import Any
 import anyio
 
 from agentcell.executors.ray.cluster import Cluster
-from agentcell.executors.ray.talk import REFUSED, UNDER_WAY, WITHDRAWN
-from agentcell.executors.wire import ATTEMPT, ENDED, LOST, line
+from agentcell.executors.ray.talk import LOST, REFUSED, UNDER_WAY, WITHDRAWN
+from agentcell.executors.wire import ATTEMPT, ENDED, line
 
 Say = Callable[[bytes], Awaitable[None]]
 
-LAST_LINES = tuple(b'{"type":"%b"' % kind.encode() for kind in (ENDED, LOST))
-"""How the last line of an attempt begins."""
+LAST_LINE = b'{"type":"%b"' % ENDED.encode()
+"""How the last line of a keeper begins."""
 
 FORCED_SECONDS = 30.0
 """From the second cancel to the end of an attempt: killing takes a few seconds."""
@@ -105,7 +105,7 @@ class Courier:
             return
         for text in _lines(said):
             await self._room.acquire()
-            self._has_ended = text.startswith(LAST_LINES)
+            self._has_ended = text.startswith(LAST_LINE)
             await self._say(text)
 
     async def _place(self, node: str) -> None:

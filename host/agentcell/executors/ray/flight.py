@@ -36,7 +36,7 @@ NODES = "see that agentcell[ray] is installed on every node, in this version, an
 
 BRIDGE_LOST = "the bridge to Ray has ended"
 
-LAST = frozenset({wire.ENDED, wire.LOST, talk.REFUSED, talk.WITHDRAWN})
+LAST = frozenset({wire.ENDED, talk.LOST, talk.REFUSED, talk.WITHDRAWN})
 """Types of the last line of an attempt."""
 
 T = TypeVar("T")

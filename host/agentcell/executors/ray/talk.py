@@ -12,7 +12,8 @@ and from its stdout:
 
     ready      {marker, max_sessions}                 the nodes are there, and each has a keeper
     failed     {marker, reason, remedy}               the last line
-    placed, said, ended, lost                         of an attempt, as its keeper said it
+    said, ended                                       of an attempt, as its keeper said it
+    lost       {marker, reason, has_begun}            nobody knows how it ended; nothing of it is left
     withdrawn  {marker}                               it was cancelled before any node had it
     refused    {marker, reason, remedy}               no node has ever room for it
     settled    {marker, swept}                        nothing is left
@@ -27,7 +28,7 @@ from agentcell.executors.wire import LEASE_SECONDS, line
 from agentcell_protocol.version import __version__
 
 OPEN, TAKEN = "open", "taken"
-FAILED, WITHDRAWN, REFUSED = "failed", "withdrawn", "refused"
+FAILED, LOST, WITHDRAWN, REFUSED = "failed", "lost", "withdrawn", "refused"
 
 OPENING = "opening"
 """The marker of what is said before the first attempt."""
