@@ -3,7 +3,7 @@
 import click
 import pytest
 
-from agentcell.commands.places import place
+from agentcell.commands.places import MOST_SHOWN, place
 from agentcell.executors.ray import connecting
 
 OPTION = click.Option(["--on"])
@@ -24,6 +24,12 @@ def test_without_ray_the_line_that_installs_it_is_given(monkeypatch: pytest.Monk
 def test_what_names_no_cluster_is_refused(given: str) -> None:
     with pytest.raises(click.BadParameter, match="is no place; give ray, or ray://HOST:PORT"):
         on(given)
+
+
+def test_of_what_is_far_too_long_for_an_address_only_the_beginning_is_repeated() -> None:
+    with pytest.raises(click.BadParameter) as refused:
+        on("x" * 100_000)
+    assert refused.value.message.partition(" is no place")[0] == repr("x" * (MOST_SHOWN - 1) + "…")
 
 
 @pytest.mark.parametrize("given", ["ray", "ray://10.0.0.1:6379", "ray://[::1]:6379"])

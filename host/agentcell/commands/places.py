@@ -11,13 +11,17 @@ if TYPE_CHECKING:
 
 PLACE = re.compile(r"ray(?:://(?P<address>[^/\s:]+:\d+|\[[^\]\s]+\]:\d+))?")
 
+MOST_SHOWN = 80
+"""Characters that are repeated of what is no place: an address has fewer."""
+
 
 def place(_context: click.Context, _option: click.Parameter, given: str | None) -> str | None:
     """Where a batch can run."""
     if given is None:
         return None
     if PLACE.fullmatch(given) is None:
-        raise click.BadParameter(f"{given!r} is no place; give ray, or ray://HOST:PORT with the address of its head")
+        shown = given if len(given) <= MOST_SHOWN else given[: MOST_SHOWN - 1] + "…"
+        raise click.BadParameter(f"{shown!r} is no place; give ray, or ray://HOST:PORT with the address of its head")
     from agentcell.errors import ExecutorError
     from agentcell.executors.ray.connecting import check_installed
 
