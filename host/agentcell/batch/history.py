@@ -1,14 +1,14 @@
 """What became of each row until now: the journal and the results, folded. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeGuard
 
 from pydantic import ValidationError
 
 from agentcell.attempts import Tried
 from agentcell.batch.counts import Spending
-from agentcell.batch.index import Index
+from agentcell.batch.index import MOST_ATTEMPTS, Index
 from agentcell.batch.results import STATUSES
 from agentcell.batch.values import amount
 from agentcell_protocol.errors import Category, session_error
@@ -32,8 +32,8 @@ class ItemHistory:
     """What became of one row.
 
     `line` is where it stood, `past` are the attempts that ended since it was first run, or run again as if it had not
-    been tried; the last one of all was number `last_attempt`. A row that is finished has a `status`, and none of its
-    attempts here: its result has them. `retry_at` is in Unix seconds.
+    been tried; the last one of all was number `last_attempt`. A row that is finished has a `status`, and neither its
+    line nor its attempts here: its result has them. `retry_at` is in Unix seconds.
     """
 
     id: str
@@ -61,11 +61,11 @@ class ItemHistory:
 class _Item:
     """A row as the journal has it; messages stay as they are until somebody asks."""
 
-    digest: str | None = None
-    line: int = 0
     last_attempt: int = 0
     is_tried: bool = False
-    ended: list[dict[str, Any]] = field(default_factory=list)
+    digest: str | None = None
+    line: int = 0
+    ended: tuple[dict[str, Any], ...] = ()
     open: dict[str, Any] | None = None
 
 
@@ -74,6 +74,8 @@ class History:
 
     `opened`, `closed` and `paused` are the last lines of these kinds that still hold, or None. `spending` is that of
     all attempts that have ended, those at rows that were run again later among them.
+
+    Of a row that is finished, and no attempt at which is open, only what its entry in the index says is kept.
     """
 
     def __init__(self, finished: Index) -> None:
@@ -90,21 +92,26 @@ class History:
 
     def of(self, id: str) -> ItemHistory | None:  # noqa: A002 - it is what it is called everywhere
         """What became of the row; None when it was never tried."""
-        item, finished = self._items.get(id), self.finished.get(id)
-        if item is None and finished is None:
+        item = self._items.get(id)
+        if (finished := self.finished.get(id)) is not None:
+            return ItemHistory(
+                id=id,
+                digest=finished.digest,
+                last_attempt=finished.last_attempt if item is None else item.last_attempt,
+                is_finished=True,
+                status=finished.status,
+                category=finished.category,
+            )
+        if item is None:
             return None
-        item = item or _Item()
         retry_at = item.ended[-1].get("retry_at") if item.ended and item.open is None else None
         return ItemHistory(
             id=id,
-            digest=finished.digest if finished else item.digest,
+            digest=item.digest,
             line=item.line,
             past=tuple(map(_tried, item.ended)),
             last_attempt=item.last_attempt,
             retry_at=amount(retry_at),
-            is_finished=finished is not None,
-            status=finished.status if finished else None,
-            category=finished.category if finished else None,
         )
 
     def open_attempts(self) -> Iterator[tuple[str, OpenAttempt]]:
@@ -137,35 +144,36 @@ class History:
 
     def _started(self, message: dict[str, Any]) -> bool:
         id_, number = message.get("id"), message.get("attempt")
-        if not isinstance(id_, str) or type(number) is not int or not _is_started(message):
+        if not isinstance(id_, str) or not _is_number(number) or not _is_started(message):
             return False
         item = self._item(id_)
         item.digest, item.open = message["digest"], message
         item.line = line if isinstance(line := message.get("line"), int) else 0
-        if number > item.last_attempt:  # noqa: PLR1730 - this is quicker than max()
-            item.last_attempt = number
         self.spending.retries += item.is_tried
-        item.is_tried = True
+        item.is_tried, item.last_attempt = True, max(number, item.last_attempt)
         return True
 
     def _ended(self, message: dict[str, Any]) -> bool:
         id_, number = message.get("id"), message.get("attempt")
-        if not isinstance(id_, str) or type(number) is not int or message.get("status") not in STATUSES:
+        if not isinstance(id_, str) or not _is_number(number) or message.get("status") not in STATUSES:
             return False
         item = self._item(id_)
-        if number > item.last_attempt:  # noqa: PLR1730 - this is quicker than max()
-            item.last_attempt = number
+        item.is_tried, item.last_attempt = True, max(number, item.last_attempt)
         self.spending.add(message.get("usage"), message.get("cost_usd"))
-        if id_ not in self.finished:
-            item.ended.append(message)
         if item.open is not None and item.open["attempt"] == number:
             item.open = None
+        if id_ not in self.finished:
+            item.ended = (*item.ended, message)
+        elif item.open is None:
+            self.finished.was_tried(id_, item.last_attempt)
+            del self._items[id_]
         return True
 
     def _item(self, id_: str) -> _Item:
         item = self._items.get(id_)
         if item is None:
-            item = self._items[id_] = _Item()
+            last_attempt = self.finished.last_attempt(id_)
+            item = self._items[id_] = _Item(last_attempt, is_tried=last_attempt > 0)
         return item
 
     def _reopened(self, message: dict[str, Any]) -> bool:
@@ -173,9 +181,9 @@ class History:
         if not isinstance(ids, list):
             return False
         for id_ in ids:
-            if isinstance(id_, str) and (item := self._items.get(id_)) is not None:
-                item.ended.clear()
-                item.digest, item.is_tried = None, False
+            if isinstance(id_, str) and (id_ in self._items or self.finished.last_attempt(id_)):
+                item = self._item(id_)
+                self._items[id_] = _Item(item.last_attempt, open=item.open)
         return True
 
 
@@ -185,6 +193,10 @@ def fold(messages: Iterable[dict[str, Any]], finished: Index) -> History:
     for message in messages:
         history.apply(message)
     return history
+
+
+def _is_number(number: object) -> TypeGuard[int]:
+    return type(number) is int and 0 < number <= MOST_ATTEMPTS
 
 
 def _is_started(message: Mapping[str, Any]) -> bool:

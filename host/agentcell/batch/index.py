@@ -3,11 +3,18 @@
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
+from copy import copy
 from struct import Struct
 from typing import NamedTuple, Self
 
-HEAD = Struct("<QIII")
-"""Before each record: its offset, the number of its kind, how many bytes its id and its digest have."""
+HEAD = Struct("<QIIII")
+"""Before each record: its offset, the number of its kind, how many bytes its id and digest have, the last attempt."""
+
+LAST = Struct("<I")
+"""The last of these, at the head's end."""
+
+MOST_ATTEMPTS = 2**32 - 1
+"""At a row, as there is room for."""
 
 FEWEST_SLOTS = 64
 
@@ -19,12 +26,16 @@ Kind = tuple[str, str | None]
 
 
 class Entry(NamedTuple):
-    """Where the line of a result begins, in bytes, and what decides about its row."""
+    """Where the line of a result begins, in bytes, and what decides about its row.
+
+    `last_attempt` is the number of the last attempt at it, 0 as long as nobody has told of one.
+    """
 
     offset: int
     status: str
     category: str | None
     digest: str | None
+    last_attempt: int = 0
 
 
 class Index:
@@ -74,13 +85,23 @@ class Index:
         slot = self._slots[self._find(id_, _bytes(id_))]
         return self._record(slot >> 32)[0] if slot else None
 
+    def last_attempt(self, id_: str) -> int:
+        """That of the row's entry, 0 where it has none."""
+        slot = self._slots[self._find(id_, _bytes(id_))]
+        return HEAD.unpack_from(self._block, slot >> 32)[4] if slot else 0
+
+    def was_tried(self, id_: str, number: int) -> None:
+        """Have the row's entry say that this was the last attempt at it."""
+        slot = self._slots[self._find(id_, _bytes(id_))]
+        LAST.pack_into(self._block, (slot >> 32) + HEAD.size - LAST.size, number)
+
     def add(self, id_: str, entry: Entry) -> bool:
         """Take it in; false when the row has one."""
         name = _bytes(id_)
         slot = self._find(id_, name)
         if self._slots[slot]:
             return False
-        offset, status, category, digest = entry
+        offset, status, category, digest, last = entry
         kind = status, category
         if kind not in self._numbers:
             self._numbers[kind] = len(self._kinds)
@@ -88,7 +109,7 @@ class Index:
         self.kinds[kind] += 1
         rest = _bytes(digest or "")
         self._slots[slot] = len(self._block) << 32 | hash(id_) & HASH
-        self._block += HEAD.pack(offset, self._numbers[kind], len(name), len(rest)) + name + rest
+        self._block += HEAD.pack(offset, self._numbers[kind], len(name), len(rest), last) + name + rest
         self._size += 1
         if self._size * 3 > len(self._slots) * 2:
             self._grow()
@@ -96,9 +117,9 @@ class Index:
 
     def move(self, moved: Callable[[int], int | None]) -> None:
         """Have each offset be what it is moved to; entries that are moved to None are gone."""
-        entries = [(id_, entry) for id_, entry in self.items()]
+        former = copy(self)
         self._clear()
-        for id_, entry in entries:
+        for id_, entry in former.items():
             if (offset := moved(entry.offset)) is not None:
                 self.add(id_, entry._replace(offset=offset))
 
@@ -124,13 +145,13 @@ class Index:
 
     def _record(self, position: int) -> tuple[Entry, int, int, int]:
         """The entry there, where its id begins and ends, and where the next one is."""
-        offset, kind, id_length, digest_length = HEAD.unpack_from(self._block, position)
+        offset, kind, id_length, digest_length, last = HEAD.unpack_from(self._block, position)
         start = position + HEAD.size
         end = start + id_length
         after = end + digest_length
         status, category = self._kinds[kind]
         digest = self._block[end:after].decode("utf-8", "surrogatepass") or None
-        return Entry(offset, status, category, digest), start, end, after
+        return Entry(offset, status, category, digest, last), start, end, after
 
     def _grow(self) -> None:
         former, self._slots = self._slots, array("Q", bytes(16 * len(self._slots)))

@@ -1,6 +1,7 @@
 """What a run directory tells of its batch, be it running, cut or over. Nothing in it is changed."""
 
 import os
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -9,7 +10,7 @@ from typing import Any, BinaryIO, Literal
 
 import orjson
 
-from agentcell.batch.counts import Rows, Spending, rate
+from agentcell.batch.counts import RATE_ROWS, Rows, Spending, rate
 from agentcell.batch.directory import CELLS, JOURNAL, RESULTS, read_description
 from agentcell.batch.history import History, OpenAttempt
 from agentcell.batch.identity import slug
@@ -85,16 +86,17 @@ class _Counted:
 
 @dataclass(slots=True)
 class _Clock:
-    """When the batch was begun or gone on with the last time, when rows ended since, and when it last did something.
+    """When the batch was begun or gone on with the last time, when it last did something, and when rows finished since.
 
-    `taken` are the seconds of the runs before that; `starts` those attempts that were not seen to end.
+    `taken` are the seconds of the runs before that; `starts` those attempts that were not seen to end. Of `finishes`
+    there are as many as a rate is made of.
     """
 
     taken: float = 0.0
     began: float | None = None
     last: float = 0.0
     starts: dict[str, float] = field(default_factory=dict)
-    ends: dict[str, float] = field(default_factory=dict)
+    finishes: deque[float] = field(default_factory=lambda: deque(maxlen=RATE_ROWS))
 
     def see(self, message: Mapping[str, Any]) -> None:
         """Look at a line of the journal."""
@@ -106,12 +108,12 @@ class _Clock:
             case "opened":
                 self.taken = self.elapsed(self.last)
                 self.began = at
-                self.ends.clear()
+                self.finishes.clear()
             case "started" if isinstance(id_, str):
                 self.starts[id_] = at
             case "ended" if isinstance(id_, str):
-                self.ends.pop(id_, None)
-                self.ends[id_] = at
+                if message.get("retry_at") is None:
+                    self.finishes.append(at)
                 # who went on may have noted it, long after the death of the process that made the attempt
                 did = min(at, self.starts.pop(id_, at) + (amount(message.get("execution_time")) or 0.0))
         self.last = max(self.last, did)
@@ -120,9 +122,9 @@ class _Clock:
         """Seconds that all runs have taken until then, without the time between them."""
         return self.taken + (0.0 if self.began is None else max(0.0, now - self.began))
 
-    def rate(self, finished: Index, now: float) -> float:
+    def rate(self, now: float) -> float:
         """Rows a second, in the last run."""
-        return rate([at for id_, at in self.ends.items() if id_ in finished], self.began or 0.0, now)
+        return rate([*self.finishes], self.began or 0.0, now)
 
 
 def _snapshot(directory: Path, history: History, counted: _Counted, clock: _Clock, now: float | None) -> Snapshot:
@@ -134,7 +136,7 @@ def _snapshot(directory: Path, history: History, counted: _Counted, clock: _Cloc
         total=number(config.get("rows")) if isinstance(config, dict) else None,
         running=() if now is None else _running(directory, history),
         elapsed=clock.elapsed(clock.last if now is None else now),
-        rate=0.0 if now is None else clock.rate(counted.finished, now),
+        rate=0.0 if now is None else clock.rate(now),
         pause=None if now is None or history.paused is None else _pause(history.paused),
     )
 

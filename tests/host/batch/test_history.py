@@ -1,5 +1,6 @@
 """What became of each row is what the journal and the results say of it."""
 
+import tracemalloc
 from typing import Any
 
 import orjson
@@ -14,6 +15,8 @@ from agentcell.batch.history import History, ItemHistory, OpenAttempt, fold
 from agentcell.batch.index import Entry, Index
 from agentcell_protocol.errors import Category, session_error
 from agentcell_protocol.result import Attempt, Usage
+
+ROWS = 2_000
 
 SESSION = "0c4989bf-3a27-495f-bd3f-2db89ed162d9"
 
@@ -106,10 +109,50 @@ def test_a_row_that_is_finished_has_its_attempts_in_its_result() -> None:
     finished = {"a": Entry(0, "error", "crashed", "1:ab"), "b": Entry(9, "complete", None, None)}
     history = folded(start(), end(), finished=finished)
     assert history.of("a") == ItemHistory(
-        "a", "1:ab", 7, last_attempt=1, is_finished=True, status="error", category="crashed"
+        "a", "1:ab", last_attempt=1, is_finished=True, status="error", category="crashed"
     )
     assert history.of("b") == ItemHistory("b", None, is_finished=True, status="complete")
     assert list(history.pending()) == []
+
+
+def test_an_attempt_at_a_row_that_is_finished_can_be_open() -> None:
+    history = folded(start(), end(), start(2), finished={"a": Entry(0, "error", "crashed", "1:ab")})
+    assert [(id_, attempt.number) for id_, attempt in history.open_attempts()] == [("a", 2)]
+    assert history.apply(end(2))
+    assert list(history.open_attempts()) == []
+    assert history.of("a") == ItemHistory(
+        "a", "1:ab", last_attempt=2, is_finished=True, status="error", category="crashed"
+    )
+
+
+@given(st.lists(st.integers(1, 3), min_size=1, max_size=4))
+def test_it_is_the_same_whether_the_result_is_known_before_the_journal_or_after_it(lives: list[int]) -> None:
+    """Each life is so many attempts; between two of them the row was run again as if it had not been tried."""
+    lines, last = list[dict[str, Any]](), 0
+    for attempts in lives:
+        lines += [journal.reopened(1.0, ids={"a"})] if last else []
+        for number in range(last + 1, last + attempts + 1):
+            lines += [start(number), end(number)]
+        last += attempts
+    result = Entry(0, "error", "crashed", "1:aa")
+    before, after = folded(*lines, finished={"a": result}), folded(*lines)
+    after.finished.add("a", result)
+    assert before.of("a") == after.of("a")
+    assert before.spending == after.spending
+    assert before.spending.retries == sum(lives) - len(lives)
+
+
+def test_a_row_that_is_finished_costs_nothing_beside_its_entry() -> None:
+    ids = [f"row-{number}" for number in range(ROWS)]
+    finished = Index.of({id_: Entry(0, "complete", None, "1:ab") for id_ in ids})
+    lines = [orjson.dumps(line) for id_ in ids for line in (start(id_=id_), end(id_=id_))]
+    tracemalloc.start()
+    try:
+        history = fold(map(orjson.loads, lines), finished)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (history.spending.known_costs, taken < ROWS) == (ROWS, True)
 
 
 def test_a_row_that_is_run_again_has_all_its_retries_and_no_number_twice() -> None:
@@ -161,6 +204,8 @@ def test_the_batch_itself_is_open_paused_or_closed() -> None:
         {"event": "started", "id": "a", "attempt": "1"},
         {"event": "started", "id": "a", "attempt": 1},
         {**start(), "attempt": True},
+        {**start(), "attempt": 0},
+        {**end(), "attempt": 2**32},
         {"event": "ended", "id": "a", "attempt": 1},
         {"event": "ended", "id": "a", "attempt": 1, "status": ["error"]},
         {"event": "reopened", "ids": "a"},

@@ -5,7 +5,7 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcell.batch.index import Entry, Index
+from agentcell.batch.index import MOST_ATTEMPTS, Entry, Index
 
 ROWS = 10_000
 
@@ -19,6 +19,7 @@ ENTRIES = st.builds(
     st.sampled_from(["complete", "error"]),
     st.none() | TEXT,
     st.none() | TEXT.filter(bool),
+    st.integers(0, MOST_ATTEMPTS),
 )
 
 
@@ -42,6 +43,20 @@ def test_what_is_moved_is_elsewhere_and_what_is_moved_nowhere_is_gone(entries: d
     assert +index.kinds == Index.of(left).kinds
     for id_, entry in entries.items():
         assert index.add(id_, entry) is (id_ not in left)
+
+
+@given(st.dictionaries(TEXT, ENTRIES, min_size=1, max_size=20), st.data())
+def test_an_entry_can_be_told_of_a_later_attempt(entries: dict[str, Entry], data: st.DataObject) -> None:
+    index = Index.of(entries)
+    id_, number = data.draw(st.sampled_from([*entries])), data.draw(st.integers(0, MOST_ATTEMPTS))
+    index.was_tried(id_, number)
+    told = {**entries, id_: entries[id_]._replace(last_attempt=number)}
+    assert list(index.items()) == list(told.items())
+    assert [index.last_attempt(one) for one in told] == [entry.last_attempt for entry in told.values()]
+
+
+def test_of_a_row_without_an_entry_no_attempt_is_known() -> None:
+    assert Index().last_attempt("a") == 0
 
 
 def test_an_entry_takes_less_than_a_hundred_bytes() -> None:

@@ -63,8 +63,9 @@ class Batch:
         }
         self.write("journal", journal.started(at, id=id_, attempt=number, boot_id=boot_id(), **members))
 
-    def ends(self, id_: str, at: float, tried: Attempt) -> None:
-        self.write("journal", journal.ended(at, id=id_, tried=Tried(tried, tool_calls=0, has_transcript=False)))
+    def ends(self, id_: str, at: float, attempt: Attempt, *, retry_at: float | None = None) -> None:
+        tried = Tried(attempt, tool_calls=0, has_transcript=False)
+        self.write("journal", journal.ended(at, id=id_, tried=tried, retry_at=retry_at))
 
     def finishes(self, id_: str, result: SessionResult) -> None:
         self.write("results", {**result.to_message(), "id": id_, "digest": DIGEST, "line": 1})
@@ -100,8 +101,8 @@ def half_way(batch: Batch) -> None:
     well = attempt(usage=Usage(output_tokens=7))
     batch.finishes("well", done(well))
     batch.ends("well", NOW + 4, well)
-    batch.ends("waits", NOW + 5, attempt(status="error", error=crash, cost_usd=0.5))
-    batch.ends("bad", NOW + 5, twice[0])
+    batch.ends("waits", NOW + 5, attempt(status="error", error=crash, cost_usd=0.5), retry_at=NOW + 99)
+    batch.ends("bad", NOW + 5, twice[0], retry_at=NOW + 5)
     batch.starts("bad", NOW + 5, 2)
     batch.finishes("bad", failed(crash, session_name="bad", attempts=twice))
     batch.ends("bad", NOW + 6, twice[1])
