@@ -11,7 +11,7 @@ import pytest
 import agentcell.executors.ray.link
 from agentcell.errors import ExecutorError
 from agentcell.executors.ray.links import Links
-from agentcell.executors.ray.talk import Settings
+from agentcell.executors.ray.talk import RaySettings
 from agentcell.executors.wire import line
 
 pytestmark = pytest.mark.anyio
@@ -50,7 +50,7 @@ def bridge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bridge:
 
 @asynccontextmanager
 async def opened() -> AsyncIterator[Links]:
-    links = Links(Settings())
+    links = Links(RaySettings())
     try:
         with anyio.fail_after(BOUND_SECONDS):
             yield links

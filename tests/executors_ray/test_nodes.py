@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agentcell.executors.ray.cluster import Cluster
-from agentcell.executors.ray.talk import Settings
+from agentcell.executors.ray.talk import RaySettings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.ray, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
 
@@ -44,7 +44,7 @@ class FakeRay:
 
 async def test_a_node_that_was_given_up_and_is_there_all_the_same_is_tried_again() -> None:
     ray = FakeRay()
-    cluster = Cluster(ray, Settings(lease_seconds=-1000))
+    cluster = Cluster(ray, RaySettings(lease_seconds=-1000))
     await cluster._look()
     contact = cluster.contact(NODE)
     contact.begin_giving_up()
@@ -54,7 +54,7 @@ async def test_a_node_that_was_given_up_and_is_there_all_the_same_is_tried_again
 
 async def test_a_node_that_is_gone_is_forgotten_when_its_keeper_has_ended() -> None:
     ray = FakeRay()
-    cluster = Cluster(ray, Settings(lease_seconds=-1000))
+    cluster = Cluster(ray, RaySettings(lease_seconds=-1000))
     await cluster._look()
     contact = cluster.contact(NODE)
     ray.is_alive = False

@@ -11,15 +11,15 @@ from typing import Any
 import anyio
 import pytest
 from anyio.abc import ByteSendStream
-from tests.faults.harness import Room as Place
+from tests.faults.harness import Room
 from tests.host.executors.keepers import HANGS, STAND_IN, Asked, is_gone, order
 
 from agentcell import memory
 from agentcell.executors.keeper.attempts import MOST_EARLY, Attempts
 from agentcell.executors.keeper.ending import Ending
-from agentcell.executors.keeper.keeper import Keeper, Settings
+from agentcell.executors.keeper.headroom import Headroom, NoHeadroomError
+from agentcell.executors.keeper.keeper import Keeper, KeeperSettings
 from agentcell.executors.keeper.making import opened
-from agentcell.executors.keeper.room import NoRoomError, Room
 from agentcell.executors.keeper.voice import ROOM_BYTES, Voice
 from agentcell.reap import in_thread
 from agentcell.stop import Stop
@@ -34,21 +34,21 @@ MOMENT = 0.01
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def room(tmp_path: Path) -> Room:
     path = tmp_path / "room"
     path.mkdir()
-    return Place(path)
+    return Room(path)
 
 
 async def test_cells_start_when_enough_memory_is_free_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "LOOK_SECONDS", MOMENT)
     free = [99.0, 99.0, 100.0]
-    room = Room(100.0, at_once=1, free_mb=lambda: free.pop(0) if len(free) > 1 else free[0])
+    headroom = Headroom(100.0, at_once=1, free_mb=lambda: free.pop(0) if len(free) > 1 else free[0])
     entered = [anyio.Event(), anyio.Event()]
     goes_on = anyio.Event()
 
     async def enter(number: int) -> None:
-        async with room.entered(Stop()) as started:
+        async with headroom.entered(Stop()) as started:
             entered[number].set()
             assert started is not None
             await goes_on.wait()
@@ -70,9 +70,9 @@ async def test_cells_start_when_enough_memory_is_free_one_after_the_other(monkey
 
 async def test_where_no_memory_becomes_free_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "LOOK_SECONDS", MOMENT)
-    room = Room(100.0, free_mb=lambda: 99.0, patience_seconds=MOMENT)
-    with anyio.fail_after(BOUND_SECONDS), pytest.raises(NoRoomError) as raised:
-        async with room.entered(Stop()):
+    headroom = Headroom(100.0, free_mb=lambda: 99.0, patience_seconds=MOMENT)
+    with anyio.fail_after(BOUND_SECONDS), pytest.raises(NoHeadroomError) as raised:
+        async with headroom.entered(Stop()):
             raise AssertionError
     assert raised.value.errno == ENOMEM
     assert raised.value.strerror == f"less than 100 MB of memory were free on {os.uname().nodename} for 0.01 s"
@@ -82,7 +82,7 @@ async def test_who_is_cancelled_waits_for_no_memory() -> None:
     stop = Stop()
     stop.cancel()
     with anyio.fail_after(BOUND_SECONDS):
-        async with Room(100.0, free_mb=lambda: 0.0).entered(stop):
+        async with Headroom(100.0, free_mb=lambda: 0.0).entered(stop):
             assert stop.reason == "SIGTERM"
 
 
@@ -163,7 +163,7 @@ async def test_what_nobody_takes_holds_nobody_up() -> None:
 async def keeping(free_mb: Callable[[], float], **settings: Any) -> AsyncIterator[str]:
     """The address of a keeper in this loop, which ends when the block does."""
     (stdin, to_keeper), (from_keeper, stdout) = os.pipe(), os.pipe()
-    known = Settings(os.getpid(), worker_command=STAND_IN, stdin=stdin, stdout=stdout, **settings)
+    known = KeeperSettings(os.getpid(), worker_command=STAND_IN, stdin=stdin, stdout=stdout, **settings)
     try:
         with anyio.fail_after(BOUND_SECONDS):
             async with anyio.create_task_group() as tasks:
@@ -177,16 +177,14 @@ async def keeping(free_mb: Callable[[], float], **settings: Any) -> AsyncIterato
             os.close(fd)
 
 
-async def test_the_youngest_cell_makes_room_when_memory_is_scarce(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_youngest_cell_makes_room_when_memory_is_scarce(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "LOOK_SECONDS", MOMENT)
     free = 100.0
     async with keeping(lambda: free, min_free_mb=100.0) as address:
-        old = await in_thread(lambda: Asked(address, order(place, *HANGS)).begun())
-        young = await in_thread(lambda: Asked(address, order(place, *HANGS)).begun())
+        old = await in_thread(lambda: Asked(address, order(room, *HANGS)).begun())
+        young = await in_thread(lambda: Asked(address, order(room, *HANGS)).begun())
         free = 99.0
-        waits = Asked(address, order(place, *HANGS))
+        waits = Asked(address, order(room, *HANGS))
         free = 49.0
         result = await in_thread(young.result)
         assert (result["error"]["category"], result["error"]["details"]["by"]) == ("cancelled", "memory")
@@ -196,9 +194,9 @@ async def test_the_youngest_cell_makes_room_when_memory_is_scarce(
         assert await in_thread(lambda: is_gone(old.marker))
 
 
-async def test_an_attempt_without_memory_is_one_that_could_not_start(place: Place) -> None:
+async def test_an_attempt_without_memory_is_one_that_could_not_start(room: Room) -> None:
     async with keeping(lambda: 99.0, min_free_mb=100.0, patience_seconds=MOMENT) as address:
-        result = await in_thread(Asked(address, order(place)).result)
+        result = await in_thread(Asked(address, order(room)).result)
         assert (result["error"]["category"], result["error"]["details"]) == ("spawn_failed", {"errno": ENOMEM})
 
 

@@ -9,8 +9,8 @@ from anyio.abc import SocketStream, UNIXSocketStream
 
 from agentcell.executors.executor import Executor
 from agentcell.executors.keeper.attempts import Attempt, Attempts, see_off
+from agentcell.executors.keeper.headroom import Headroom
 from agentcell.executors.keeper.making import Making
-from agentcell.executors.keeper.room import Room
 from agentcell.executors.keeper.voice import Voice
 from agentcell.executors.wire import ATTEMPT, ENDED, WIRE_LIMIT, line
 from agentcell_protocol.codec import decode
@@ -33,9 +33,9 @@ REMEDY = "install the same version of agentcell on every node"
 class Desk:
     """Makes the attempts that are asked for, by the executor, as soon as there is room for each."""
 
-    def __init__(self, executor: Executor, attempts: Attempts, room: Room) -> None:
+    def __init__(self, executor: Executor, attempts: Attempts, headroom: Headroom) -> None:
         self._attempts = attempts
-        self._making = Making(executor, room)
+        self._making = Making(executor, headroom)
 
     async def serve(self, connection: socket.socket) -> None:
         """Serve whoever has connected, to the end of the connection."""

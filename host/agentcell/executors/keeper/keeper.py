@@ -12,8 +12,8 @@ from agentcell.executors.keeper.attempts import Attempts
 from agentcell.executors.keeper.control import Control
 from agentcell.executors.keeper.desk import Desk
 from agentcell.executors.keeper.ending import Ending, Lease
+from agentcell.executors.keeper.headroom import PATIENCE_SECONDS, Headroom
 from agentcell.executors.keeper.listening import accept, listening
-from agentcell.executors.keeper.room import PATIENCE_SECONDS, Room
 from agentcell.executors.local import LocalExecutor
 from agentcell.executors.wire import LEASE_SECONDS, READY
 from agentcell.inlet import hear
@@ -28,7 +28,7 @@ LAST_LINES_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class KeeperSettings:
     """Whose keeper it is (the process `starter`), and how cells start on its node; see `main.settings_of`."""
 
     starter: int
@@ -45,11 +45,13 @@ class Settings:
 class Keeper:
     """Makes attempts until its `ending` begins; then it ends them. To be made inside a loop."""
 
-    def __init__(self, settings: Settings, ending: Ending, *, free_mb: Callable[[], float] = memory.free_mb) -> None:
+    def __init__(
+        self, settings: KeeperSettings, ending: Ending, *, free_mb: Callable[[], float] = memory.free_mb
+    ) -> None:
         self._settings = settings
         self._ending = ending
         self._attempts = Attempts()
-        self._room = Room(
+        self._headroom = Headroom(
             settings.min_free_mb,
             at_once=settings.max_starts,
             free_mb=free_mb,
@@ -68,9 +70,9 @@ class Keeper:
                 for work in (self._outlet.run, self._mind_starter, self._mind_lease):
                     tasks.start_soon(work)
                 tasks.start_soon(self._hear, control)
-                tasks.start_soon(self._room.watch, self._attempts.make_room)
+                tasks.start_soon(self._headroom.watch, self._attempts.make_room)
                 self._outlet.put({"type": READY, "address": address, "pid": os.getpid(), "version": __version__})
-                await self._serve(listener, Desk(local, self._attempts, self._room))
+                await self._serve(listener, Desk(local, self._attempts, self._headroom))
                 tasks.cancel_scope.cancel()
 
     async def _serve(self, listener: socket.socket, desk: Desk) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import anyio
 
 from agentcell.executors.keeper.ending import Ending
-from agentcell.executors.keeper.keeper import Keeper, Settings
+from agentcell.executors.keeper.keeper import Keeper, KeeperSettings
 from agentcell.executors.wire import END_SECONDS, LEASE_SECONDS
 from agentcell.signals import cancelling_on_signals
 from agentcell.spawn import WORKER
@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def settings_of(arguments: Sequence[str] | None) -> Settings:
+def settings_of(arguments: Sequence[str] | None) -> KeeperSettings:
     """What the command line says. Ends this process when that is nothing sensible."""
     parser = ArgumentParser(prog="agentcell.executors.keeper")
     parser.add_argument("--starter", type=int, default=os.getppid(), help="the pid whose end is the keeper's, too")
@@ -35,7 +35,7 @@ def settings_of(arguments: Sequence[str] | None) -> Settings:
     known = parser.parse_args(arguments)
     if known.max_starts is not None and known.max_starts < 1:
         parser.error("--max-starts must be positive")
-    return Settings(
+    return KeeperSettings(
         starter=known.starter,
         lease_seconds=known.lease,
         min_free_mb=known.min_free_mb,
@@ -63,7 +63,7 @@ def detach() -> None:
     os.chdir("/")
 
 
-async def _keep(settings: Settings) -> None:
+async def _keep(settings: KeeperSettings) -> None:
     ending = Ending()
     async with cancelling_on_signals(ending), anyio.create_task_group() as tasks:
         tasks.start_soon(_end_for_certain, ending)

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from agentcell.attempt import not_started, spawn_failed
 from agentcell.executors.executor import Executor
 from agentcell.executors.keeper.attempts import Attempt
+from agentcell.executors.keeper.headroom import Headroom, NoHeadroomError
 from agentcell.executors.keeper.places import missing_place
-from agentcell.executors.keeper.room import NoRoomError, Room
 from agentcell.executors.wire import unpacked
 from agentcell.listener import OnEvent
 from agentcell.orders import Order
@@ -30,9 +30,9 @@ Tell = Callable[[dict[str, Any]], Awaitable[None] | None]
 class Making:
     """Makes attempts by an executor, each as soon as there is room for it."""
 
-    def __init__(self, executor: Executor, room: Room) -> None:
+    def __init__(self, executor: Executor, headroom: Headroom) -> None:
         self._executor = executor
-        self._room = room
+        self._headroom = headroom
 
     async def result(self, marker: str, packed: dict[str, Any], attempt: Attempt, tell: Tell) -> SessionResult:
         """How the attempt at this order (as `wire.packed` makes it) ended."""
@@ -49,10 +49,10 @@ class Making:
 
     async def _made(self, order: Order, attempt: Attempt) -> SessionResult:
         try:
-            async with self._room.entered(order.stop) as started:
+            async with self._headroom.entered(order.stop) as started:
                 attempt.began = anyio.current_time()
                 attempted = await self._executor.attempt(replace(order, on_event=_noticing(order.on_event, started)))
-        except NoRoomError as problem:
+        except NoHeadroomError as problem:
             return await write_result_file(order.request, spawn_failed(order.request, problem))
         return attempted.result
 

@@ -20,7 +20,7 @@ from agentcell.executors.ray import talk
 from agentcell.executors.ray.cluster import Cluster
 from agentcell.executors.ray.connecting import connected
 from agentcell.executors.ray.courier import Courier
-from agentcell.executors.ray.talk import OPENING, Settings
+from agentcell.executors.ray.talk import OPENING, RaySettings
 from agentcell.executors.wire import END_SECONDS, WIRE_LIMIT, line
 from agentcell.pipes import PipeReader, PipeWriter
 from agentcell_protocol.codec import decode
@@ -53,7 +53,7 @@ async def _serve(reader: PipeReader, writer: PipeWriter) -> None:
     voice = _Voice(writer)
     try:
         async with aclosing(_messages(reader)) as messages:
-            with connected(Settings.of(await anext(messages))) as cluster:
+            with connected(RaySettings.of(await anext(messages))) as cluster:
                 await _Bridge(cluster, voice).serve(messages)
     except ExecutorError as failure:
         await voice.say(line(talk.FAILED, marker=OPENING, reason=failure.reason, remedy=failure.remedy))
@@ -95,7 +95,7 @@ class _Bridge:
         """Do what the messages say until there are no more; then end all keepers."""
         try:
             await self._cluster.open()
-            await self._voice.say(line(wire.READY, marker=OPENING, max_sessions=self._cluster.room.max_sessions))
+            await self._voice.say(line(wire.READY, marker=OPENING, max_sessions=self._cluster.capacity.max_sessions))
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._cluster.tend)
                 async for message in messages:

@@ -9,11 +9,12 @@ from uuid import uuid4
 import anyio
 
 from agentcell.errors import ExecutorError
+from agentcell.executors.ray.capacity import Capacity
 from agentcell.executors.ray.contact import ALIVES_PER_LEASE, Contact, UnreachableError
 from agentcell.executors.ray.node import NodeActor
 from agentcell.executors.ray.relay import NAMESPACE, relay
-from agentcell.executors.ray.room import Room
-from agentcell.executors.ray.talk import UNDER_WAY, Settings
+from agentcell.executors.ray.talk import UNDER_WAY, RaySettings
+from agentcell.memory import MEBIBYTE
 from agentcell_protocol.version import __version__
 
 LOOK_SECONDS = 5.0
@@ -37,10 +38,10 @@ T = TypeVar("T")
 class Cluster:
     """To be made when Ray is connected; `ray` is its module."""
 
-    def __init__(self, ray: Any, settings: Settings) -> None:
+    def __init__(self, ray: Any, settings: RaySettings) -> None:
         self.actors = f"agentcell-{uuid4()}-"
         """What the actors' names begin with, before the id of their node: other drivers have others."""
-        self.room = Room(cell_cpus=settings.cell_cpus, cell_memory_mb=settings.cell_memory_mb)
+        self.capacity = Capacity(cell_cpus=settings.cell_cpus, cell_memory_mb=settings.cell_memory_mb)
         self._ray = ray
         self._settings = settings
         self._contacts: dict[str, Contact] = {}
@@ -61,8 +62,9 @@ class Cluster:
                 self._contacts[node].begin_giving_up()  # it is tried again while it is among those that are there
             else:
                 self._check(seen[node])
-        if self.room.max_sessions == 0:
-            raise ExecutorError(f"no node has room for {self.room.cell}", "bring up a node that has, before the batch")
+        if self.capacity.max_sessions == 0:
+            reason = f"no node has room for {self.capacity.cell}"
+            raise ExecutorError(reason, "bring up a node that has, before the batch")
 
     async def tend(self) -> None:
         """Keep the keepers alive, and notice which nodes join, for ever."""
@@ -81,7 +83,7 @@ class Cluster:
 
     def submit(self, line: bytes, *, memory_mb: float, name: str) -> Any:
         """Have a node make the attempt of this line, as soon as one has room; what the task says."""
-        options = self._relay.options(name=name, num_cpus=self._settings.cell_cpus, memory=int(memory_mb * 2**20))
+        options = self._relay.options(name=name, num_cpus=self._settings.cell_cpus, memory=int(memory_mb * MEBIBYTE))
         return options.remote(line, self.actors, self._settings.version)
 
     def cancel(self, task: Any) -> None:
@@ -112,7 +114,7 @@ class Cluster:
         One that was given up and is still there is then tried again.
         """
         alive = await self._alive()
-        self.room.nodes = [node["Resources"] for node in alive.values()]
+        self.capacity.nodes = [node["Resources"] for node in alive.values()]
         for node, contact in list(self._contacts.items()):
             if node not in alive:
                 contact.begin_giving_up()

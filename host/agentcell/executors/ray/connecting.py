@@ -10,7 +10,7 @@ from typing import Any
 from agentcell.errors import ExecutorError
 from agentcell.executors.ray.cluster import Cluster
 from agentcell.executors.ray.relay import NAMESPACE
-from agentcell.executors.ray.talk import Settings
+from agentcell.executors.ray.talk import RaySettings
 
 INSTALL = "pip install 'agentcell[ray]'"
 
@@ -22,7 +22,7 @@ VARIABLES = {"RAY_USAGE_STATS_ENABLED": "0"}
 OWN_VARIABLES = {**VARIABLES, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 """For a cluster of this machine alone: without the latter Ray takes an address that others can reach, on Linux, too."""
 
-OBJECT_STORE_BYTES = 256 * 2**20
+OBJECT_STORE_BYTES = 256 * 1024 * 1024
 """Of a cluster of this machine alone: what passes is small, and the memory is the cells'."""
 
 REACH_SECONDS = 10.0
@@ -32,7 +32,7 @@ NO_CLUSTER = "start one with ray start --head, and give the address of its head,
 
 
 @contextmanager
-def connected(settings: Settings) -> Iterator[Cluster]:
+def connected(settings: RaySettings) -> Iterator[Cluster]:
     """The cluster at the address, or one of this machine alone. Raises ExecutorError. Blocks."""
     check_installed()
     if settings.address is not None:

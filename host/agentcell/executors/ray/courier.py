@@ -56,7 +56,7 @@ class Courier:
         if self._cancelled:
             await self._say(line(WITHDRAWN, marker=self._marker))
             return
-        if (misfit := self._cluster.room.misfit(memory_mb)) is not None:
+        if (misfit := self._cluster.capacity.misfit(memory_mb)) is not None:
             await self._say(line(REFUSED, marker=self._marker, reason=misfit, remedy=REMEDY))
             return
         text = line(ATTEMPT, marker=self._marker, order=self._message["order"])

@@ -14,7 +14,7 @@ from agentcell.errors import ExecutorError
 from agentcell.executors.ray.connecting import check_installed
 from agentcell.executors.ray.flight import ABANDON_SECONDS, Flight
 from agentcell.executors.ray.links import CLOSED, Links
-from agentcell.executors.ray.talk import CELL_CPUS, CELL_MEMORY_MB, Settings
+from agentcell.executors.ray.talk import CELL_CPUS, CELL_MEMORY_MB, RaySettings
 from agentcell.executors.wire import LEASE_SECONDS
 from agentcell.interrupt import plain_interrupt
 from agentcell.orders import Order
@@ -50,7 +50,7 @@ class RayExecutor:
         for name, value in {**positive, "cell_memory_mb": cell_memory_mb, "lease_seconds": lease_seconds}.items():
             if value is not None and not value > 0:
                 raise ValueError(f"{name} must be positive")
-        self._settings = Settings(
+        self._settings = RaySettings(
             address=address,
             directories=tuple(str(Path(directory).absolute()) for directory in directories),
             cell_cpus=cell_cpus,

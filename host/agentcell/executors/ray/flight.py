@@ -14,7 +14,7 @@ from agentcell.executors.ray.contact import LAST_SECONDS
 from agentcell.executors.ray.link import Lane, Link
 from agentcell.executors.ray.links import Links
 from agentcell.executors.ray.loss import Signature, lost, signature
-from agentcell.executors.ray.talk import TAKEN, Settings
+from agentcell.executors.ray.talk import TAKEN, RaySettings
 from agentcell.executors.ray.verdict import given, no_node, no_room, not_begun
 from agentcell.executors.wire import ATTEMPT, CANCEL, END_SECONDS, SAID, line, packed
 from agentcell.listener import Listener
@@ -45,7 +45,7 @@ T = TypeVar("T")
 class Flight:
     """Of an order whose session has an id. `failure` is what its `on_event` raised."""
 
-    def __init__(self, order: Order, links: Links, settings: Settings) -> None:
+    def __init__(self, order: Order, links: Links, settings: RaySettings) -> None:
         self._order = order
         self._links = links
         self._settings = settings

@@ -17,7 +17,7 @@ import anyio
 from agentcell.environment import inherited_environment
 from agentcell.errors import ExecutorError
 from agentcell.executors.ray.connecting import NO_CLUSTER
-from agentcell.executors.ray.talk import FAILED, OPENING, Settings
+from agentcell.executors.ray.talk import FAILED, OPENING, RaySettings
 from agentcell.executors.wire import END_SECONDS, SETTLE, WIRE_LIMIT, line
 from agentcell.pipes import PipeReader, PipeWriter
 from agentcell.reap import in_thread
@@ -63,7 +63,7 @@ class Link:
     Nothing of it runs by itself: of the tasks that wait for their lanes the first one reads, for all of them.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: RaySettings) -> None:
         self.is_over = False
         self._settings = settings
         self._mark = str(uuid4())

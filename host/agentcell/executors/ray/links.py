@@ -6,7 +6,7 @@ import anyio
 
 from agentcell.errors import ExecutorError
 from agentcell.executors.ray.link import CLOSE_SECONDS, Link
-from agentcell.executors.ray.talk import Settings
+from agentcell.executors.ray.talk import RaySettings
 
 TRIES = 3
 """Bridges that are asked to settle something, one after the other."""
@@ -20,7 +20,7 @@ CLOSED = ("the executor is closed", "use it inside its `async with`")
 class Links:
     """One bridge at a time, until `close`."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: RaySettings) -> None:
         self.max_sessions = 0
         self._settings = settings
         self._link: Link | None = None
@@ -78,7 +78,7 @@ class Links:
             await _close(link)
 
 
-def _started(settings: Settings) -> Link:
+def _started(settings: RaySettings) -> Link:
     try:
         return Link(settings)
     except OSError as problem:

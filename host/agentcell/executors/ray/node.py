@@ -11,7 +11,7 @@ from agentcell_protocol.version import __version__
 
 
 class NodeActor:
-    """To be made an actor by Ray, with some threads; `settings` are those of `talk.Settings`."""
+    """To be made an actor by Ray, with some threads; `settings` are those of `talk.RaySettings`."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._settings = settings

@@ -2,7 +2,7 @@
 
 To the bridge, through its stdin, whose end means that it is to end itself:
 
-    open       {address, directories, …}              the first line: the members of `Settings`
+    open       {address, directories, …}              the first line: the members of `RaySettings`
     attempt    {marker, order, memory_mb, name}       to be made by a node that has so much memory
     cancel     {marker, reason}                       the first one politely, a second one at once
     taken      {marker}                               one more line of it was dealt with
@@ -44,7 +44,7 @@ CELL_MEMORY_MB = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class RaySettings:
     """How attempts are made: `address` is that of a cluster's head, None for a cluster of this machine alone.
 
     `directories` must be there on every node. The rest is for the nodes' keepers.
@@ -65,7 +65,7 @@ class Settings:
         return line(OPEN, **asdict(self))
 
     @classmethod
-    def of(cls, message: dict[str, Any]) -> "Settings":
+    def of(cls, message: dict[str, Any]) -> "RaySettings":
         """Those of an `open` line."""
         members = {name: value for name, value in message.items() if name != "type"}
         return cls(**{**members, "directories": tuple(members["directories"])})

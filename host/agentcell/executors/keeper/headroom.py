@@ -15,11 +15,11 @@ PATIENCE_SECONDS = 600.0
 """For memory to become free: the sessions that have it take minutes, and another node may have some."""
 
 
-class NoRoomError(OSError):
+class NoHeadroomError(OSError):
     """Too little memory was free for too long; its `errno` is ENOMEM."""
 
 
-class Room:
+class Headroom:
     """Lets cells start while `min_free_mb` (0: whatever there is) of memory are free, `at_once` at a time."""
 
     def __init__(
@@ -39,7 +39,7 @@ class Room:
     async def entered(self, stop: Stop) -> AsyncIterator[Callable[[], object] | None]:
         """Within, there is room for one more, or there was a `stop` before.
 
-        It gives what is to be told that the cell has started, if somebody waits for that. Raises NoRoomError.
+        It gives what is to be told that the cell has started, if somebody waits for that. Raises NoHeadroomError.
         """
         if not self._min_free_mb:
             yield None
@@ -57,6 +57,6 @@ class Room:
         while stop.reason is None and not memory.has_room(self._free_mb(), self._min_free_mb):
             if anyio.current_time() >= give_up_at:
                 where = f"less than {self._min_free_mb:g} MB of memory were free on {platform.node()}"
-                raise NoRoomError(ENOMEM, f"{where} for {self._patience_seconds:g} s")
+                raise NoHeadroomError(ENOMEM, f"{where} for {self._patience_seconds:g} s")
             with anyio.move_on_after(memory.LOOK_SECONDS):
                 await stop.requested.wait()

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
-MEGABYTE = 2**20
+from agentcell.memory import MEBIBYTE
 
 CPU, MEMORY = "CPU", "memory"
 """What Ray calls a core, and a byte."""
 
 
-class Room:
+class Capacity:
     """`nodes` are what each of them has in all."""
 
     def __init__(self, *, cell_cpus: float, cell_memory_mb: float, nodes: Sequence[Mapping[str, float]] = ()) -> None:
@@ -38,4 +38,4 @@ class Room:
 
 
 def _memory_mb(node: Mapping[str, float]) -> float:
-    return node.get(MEMORY, 0.0) / MEGABYTE
+    return node.get(MEMORY, 0.0) / MEBIBYTE
