@@ -1,18 +1,21 @@
 """When nobody wants a keeper any more, it ends all that it began, and itself."""
 
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
 
 import pytest
 from tests.ending import ending
 from tests.faults.harness import Room
-from tests.host.executors.keepers import CLINGS, HANGS, STRAY, Kept, is_gone, keeping, order
+from tests.host.executors.keepers import BOUND_SECONDS, CLINGS, HANGS, STAND_IN, STRAY, Kept, is_gone, keeping, order
 
+from agentcell.executors.keeper.listening import remove_left
+from agentcell.executors.ray.keeping import Keeping
+from agentcell.executors.ray.talk import RaySettings
 from agentcell.executors.wire import ALIVE
 from agentcell.reap import GRACE_SECONDS
 from agentcell_protocol.cell import marked
@@ -107,4 +110,23 @@ def test_the_cells_of_a_killed_keeper_end_as_they_lose_their_host(room: Room) ->
         with pytest.raises(EOFError):
             asked.rest()
         assert is_gone(asked.marker)
-        shutil.rmtree(keeper.directory)
+        remove_left(keeper.directory)
+
+
+def test_the_next_keeper_removes_what_a_killed_one_has_left_and_nothing_of_one_that_lives(room: Room) -> None:
+    with keeping(room) as killed, keeping(room) as alive:
+        killed.send(SIGKILL)
+        assert killed.has_ended()
+        assert killed.directory.exists()
+        with keeping(room):
+            assert not killed.directory.exists()
+        assert alive.ask(order(room, {"text": "done"})).result()["response"] == "done"
+
+
+def test_who_started_a_keeper_removes_what_it_has_left_when_it_is_killed(room: Room) -> None:
+    settings = RaySettings(worker_command=STAND_IN, lease_seconds=BOUND_SECONDS)
+    started = Keeping(asdict(settings))
+    directory = Path(started.address).parent
+    assert directory.exists()
+    started.close(0.0)
+    assert (started.is_over, directory.exists()) == (True, False)

@@ -4,12 +4,15 @@ import os
 import socket
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
-from tempfile import TemporaryDirectory
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
+
+from agentcell.hold import held
+from agentcell.scratch import remove
 
 Serve = Callable[[socket.socket], Coroutine[Any, Any, None]]
 
@@ -28,6 +31,9 @@ NEAR = "/tmp"  # noqa: S108 - a fresh directory is made there, for this user alo
 BACKLOG = 4096
 """Connections that wait to be taken, as many as the kernel lets: a keeper that stood still for a while refuses none."""
 
+TRIES = 5
+"""To make a directory that nobody takes for a dead keeper's, between its making and its being held."""
+
 BREATH_SECONDS = 0.1
 """Until the next try where there was no descriptor left for a connection."""
 
@@ -35,7 +41,7 @@ BREATH_SECONDS = 0.1
 @contextmanager
 def listening() -> Iterator[tuple[socket.socket, str]]:
     """A socket that connections can be made to, and its path; both are gone afterwards. Raises OSError."""
-    with TemporaryDirectory(prefix=PREFIX, dir=_root(), ignore_cleanup_errors=True) as directory:
+    with _directory() as directory:
         address = os.path.join(directory, NAME)  # noqa: PTH118 - a text is what the wire takes
         with socket.socket(socket.AF_UNIX) as listener:
             listener.setblocking(False)
@@ -58,6 +64,39 @@ async def accept(listener: socket.socket, tasks: TaskGroup, serve: Serve) -> Non
             continue
         connection.setblocking(False)
         tasks.start_soon(serve, connection)
+
+
+def remove_left(directory: Path) -> None:
+    """Remove the directory of a keeper that has died; that of one that lives is held, and left alone. Blocks."""
+    with suppress(OSError), held(directory):
+        remove(directory)
+
+
+@contextmanager
+def _directory() -> Iterator[Path]:
+    """A fresh one, after those of keepers that were killed are removed. Raises OSError."""
+    root = _root()
+    for left in Path(root).glob(f"{PREFIX}*"):
+        remove_left(left)
+    with ExitStack() as holding:
+        directory = _held(root, holding)
+        try:
+            yield directory
+        finally:
+            remove(directory)
+
+
+def _held(root: str, holding: ExitStack) -> Path:
+    for _ in range(TRIES):
+        directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=root))
+        try:
+            holding.enter_context(held(directory))
+        except (BlockingIOError, FileNotFoundError):  # another keeper that starts has found it unheld
+            continue
+        except OSError:  # without locks it may be left behind
+            pass
+        return directory
+    raise BlockingIOError(f"{root} is swept by others all the time")
 
 
 def _root() -> str:

@@ -2,16 +2,19 @@
 
 import json
 import os
+import select
 import subprocess
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from signal import SIGKILL
 from threading import Event, Lock, Thread
 from typing import IO, Any
 
 from agentcell.environment import cell_environment
+from agentcell.executors.keeper.listening import remove_left
 from agentcell.executors.wire import END_SECONDS, READY, SETTLE, line
 from agentcell_protocol.codec import decode
 
@@ -22,6 +25,9 @@ READY_SECONDS = 60.0
 
 SETTLED_SECONDS = 60.0
 """From the question to the answer: killing takes a few seconds, and a node may be far behind."""
+
+GONE_SECONDS = 5.0
+"""From a kill, or the end of its stdout, to the end of the process."""
 
 
 class Keeping:
@@ -74,6 +80,7 @@ class Keeping:
         if not self._over.wait(seconds) and self._pid is not None:
             with suppress(ProcessLookupError):
                 os.kill(self._pid, SIGKILL)
+            self._over.wait(GONE_SECONDS)
 
     @property
     def _stdin(self) -> IO[bytes]:
@@ -81,14 +88,30 @@ class Keeping:
             raise ValueError("it has no stdin")
         return self._process.stdin
 
+    @property
+    def _stdout(self) -> IO[bytes]:
+        if self._process.stdout is None:
+            raise ValueError("it has no stdout")
+        return self._process.stdout
+
     def _hear(self) -> None:
         try:
-            for text in self._process.stdout or ():
-                self._take(decode(text))
+            with self._stdout as lines:
+                for text in lines:
+                    self._take(decode(text))
         finally:
+            self._tidy_up()
             self._over.set()
             self._ready.set()
             self._answered.set()
+
+    def _tidy_up(self) -> None:
+        """Remove what it has left behind, if it was killed."""
+        if self._pid is None:
+            return
+        with suppress(OSError):
+            _wait(os.pidfd_open(self._pid))  # its stdout ends a moment before it lets go of its directory
+        remove_left(Path(self.address).parent)
 
     def _take(self, message: Mapping[str, Any]) -> None:
         if message["type"] == READY:
@@ -98,6 +121,15 @@ class Keeping:
         else:
             self._answers.append(message["swept"])
             self._answered.set()
+
+
+def _wait(pidfd: int) -> None:
+    try:
+        poll = select.poll()
+        poll.register(pidfd, select.POLLIN)
+        poll.poll(GONE_SECONDS * 1000)
+    finally:
+        os.close(pidfd)
 
 
 def _arguments(settings: Mapping[str, Any]) -> Iterator[str]:
