@@ -148,6 +148,18 @@ async def test_those_who_wait_for_the_same_bridge_are_told_together_that_there_i
     assert (failures, started) == (["no cluster"] * 5, "x")
 
 
+async def test_a_bridge_that_is_killed_while_it_opens_has_a_second_try(bridge: Bridge) -> None:
+    bridge(
+        "import os, pathlib, signal\n"
+        "killed = pathlib.Path(__file__).with_name('killed')\n"
+        "if not killed.exists():\n"
+        "    killed.touch()\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n" + SETTLES
+    )
+    async with opened() as links:
+        assert await links.settle(["x"]) == 1
+
+
 async def test_when_all_is_closed_there_is_no_other_bridge(bridge: Bridge) -> None:
     bridge(ECHO)
     async with opened() as links:

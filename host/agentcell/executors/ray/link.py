@@ -44,6 +44,10 @@ LAST_WORDS_BYTES = 4096
 """Of what a bridge said on stderr, to explain why it is lost."""
 
 
+class BridgeEndedError(ExecutorError):
+    """A bridge has ended before it was open, and has not said why."""
+
+
 class Lane:
     """What a bridge says under one marker, in order; to be read by one task at a time."""
 
@@ -91,12 +95,15 @@ class Link:
         return self._process.pid
 
     async def open(self) -> int:
-        """Wait until attempts can be made; of how many there is room for. Raises ExecutorError."""
+        """Wait until attempts can be made; of how many there is room for.
+
+        Raises ExecutorError, and BridgeEndedError where another bridge may have more luck.
+        """
         with self.lane(OPENING) as lane, anyio.move_on_after(OPEN_SECONDS):
             await self.say(self._settings.as_line())
             said = await lane.next()
             if said is None:
-                raise ExecutorError(f"the bridge to Ray has ended: {self._last_words()}", "see what Ray has logged")
+                raise BridgeEndedError(f"the bridge to Ray has ended: {self._last_words()}", "see what Ray has logged")
             if said["type"] == FAILED:
                 raise ExecutorError(said["reason"], said["remedy"])
             return int(said["max_sessions"])

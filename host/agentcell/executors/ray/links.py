@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import anyio
 
 from agentcell.errors import ExecutorError
-from agentcell.executors.ray.link import CLOSE_SECONDS, Link
+from agentcell.executors.ray.link import CLOSE_SECONDS, BridgeEndedError, Link
 from agentcell.executors.ray.talk import RaySettings
 
 TRIES = 3
@@ -58,15 +58,22 @@ class Links:
             await self._drop()
 
     async def _open(self) -> Link:
+        try:
+            try:
+                return await self._opened()
+            except BridgeEndedError:  # as one that is lost later: there is another
+                return await self._opened()
+        except ExecutorError as failure:
+            self._failures += 1
+            self._last = failure.reason, failure.remedy
+            raise
+
+    async def _opened(self) -> Link:
         link = _started(self._settings)
         is_open = False
         try:
             self.max_sessions = await link.open()
             is_open = True
-        except ExecutorError as failure:
-            self._failures += 1
-            self._last = failure.reason, failure.remedy
-            raise
         finally:
             if not is_open:
                 await _close(link, ABORT_SECONDS)
