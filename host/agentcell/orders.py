@@ -23,7 +23,7 @@ class Order:
 
     request: SessionRequest
     _: KW_ONLY
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)
     limits: Limits = field(default_factory=Limits)
     keep: Keep = True
     on_event: OnEvent | None = None

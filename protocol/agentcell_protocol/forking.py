@@ -11,7 +11,7 @@ import socket
 from array import array
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import orjson
 
@@ -37,7 +37,7 @@ server is left but living cells)."""
 class Surroundings:
     """What a cell is started with: its whole environment and its directory, as bytes."""
 
-    environment: Mapping[bytes, bytes]
+    environment: Mapping[bytes, bytes] = field(repr=False)
     directory: bytes
 
 

@@ -79,12 +79,14 @@ class SessionRequest(Frozen):
     tools: list[Argument] | None = Field(default=None, description="Which tools exist; the agent type's when left out.")
     allowed_tools: list[Argument] | None = Field(default=None, description="Which tools need no permission.")
     disallowed_tools: list[Argument] | None = Field(default=None, description="Which tools are refused.")
-    mcp_servers: dict[str, dict[str, Any]] | None = Field(default=None, description="MCP servers by name.")
+    mcp_servers: dict[str, dict[str, Any]] | None = Field(default=None, repr=False, description="MCP servers by name.")
     add_dirs: list[Location] | None = Field(default=None, description="Further directories that the tools may use.")
     setting_sources: list[SettingSource] | None = Field(
         default=None, description="Whose settings, hooks and memory files act; nobody's when left out."
     )
-    env: Variables | None = Field(default=None, description="Environment variables for the agent's process.")
+    env: Variables | None = Field(
+        default=None, repr=False, description="Environment variables for the agent's process."
+    )
     output_schema: dict[str, Any] | None = Field(
         default=None, description="JSON Schema of the `structured_output` asked for."
     )

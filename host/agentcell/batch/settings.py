@@ -19,7 +19,7 @@ GRACE_SECONDS = 30.0
 class Settings:
     """See `agentcell batch --help`; `environment` is that of every cell. Raises ValueError, which names the setting."""
 
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     retries: int = RETRIES
     retry_failed: bool = False
     rerun_changed: bool = False

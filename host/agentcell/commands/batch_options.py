@@ -4,7 +4,7 @@ import os
 import stat
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -42,7 +42,7 @@ class BatchOptions:
     min_free_mb: float
     wait_for_quota: bool
     grace: float
-    env: dict[str, str]
+    env: dict[str, str] = field(repr=False)
     pass_env: tuple[str, ...]
     progress: str
     as_json: bool

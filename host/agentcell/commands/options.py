@@ -1,7 +1,7 @@
 """What `agentcell run` was told, and the values its options read from files."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any
@@ -34,10 +34,10 @@ class RunOptions:
     allowed_tools: tuple[str, ...]
     disallowed_tools: tuple[str, ...]
     setting_sources: tuple[str, ...]
-    mcp_config: dict[str, Any] | None
+    mcp_config: dict[str, Any] | None = field(repr=False)
     session_id: str | None
     resume: str | None
-    env: dict[str, str]
+    env: dict[str, str] = field(repr=False)
     pass_env: tuple[str, ...]
     context: dict[str, Any] | None
     request: str | None
@@ -89,7 +89,7 @@ class MappingFile:
     """The object in a JSON or YAML file, and the file's path."""
 
     path: str
-    members: dict[str, Any]
+    members: dict[str, Any] = field(repr=False)
 
 
 def named_mapping(context: click.Context, option: click.Parameter, path: str | None) -> MappingFile | None:

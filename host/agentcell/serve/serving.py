@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import PackageNotFoundError
 
@@ -31,7 +31,7 @@ class Settings:
     stdout: int
     parent: int
     max_sessions: int
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)
     keep: Keep = True
 
 
