@@ -1,12 +1,15 @@
 """The file a request may name for its result."""
 
 from functools import partial
+from pathlib import Path
 
 import anyio
+from pydantic import ValidationError
 
 from agentcell.attempt import fit
 from agentcell.reap import in_thread
-from agentcell_protocol.codec import encode
+from agentcell_protocol.codec import decode, encode
+from agentcell_protocol.errors import WireError
 from agentcell_protocol.request import SessionRequest
 from agentcell_protocol.result import SessionResult
 from agentcell_protocol.result_file import put_result
@@ -27,3 +30,11 @@ def put_into(file: str, result: SessionResult) -> SessionResult:
     """Put the result into the file; the result, with a warning when that could not be done. Blocks."""
     notice = put_result(encode(result.to_message()), file)
     return result if notice is None else fit(result.noting(notice))
+
+
+def read_result_file(file: Path) -> SessionResult | None:
+    """The result in the file; None if there is none that can be read. Blocks."""
+    try:
+        return SessionResult.model_validate(decode(file.read_bytes()))
+    except (OSError, WireError, ValidationError):
+        return None

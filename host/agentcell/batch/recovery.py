@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from pydantic import ValidationError
-
 from agentcell.attempts import Mode, Tried, combined
 from agentcell.batch import journal
 from agentcell.batch.boot import boot_id
@@ -14,7 +12,7 @@ from agentcell.batch.history import ItemHistory, OpenAttempt
 from agentcell.batch.machine import is_the_machines
 from agentcell.batch.repair import read_whole
 from agentcell.executors.local import sweep_marked
-from agentcell.result_file import put_into
+from agentcell.result_file import put_into, read_result_file
 from agentcell.transcripts import find
 from agentcell_protocol.codec import decode
 from agentcell_protocol.errors import Category, SessionError, WireError, session_error
@@ -72,11 +70,8 @@ def recover(run: "RunDirectory") -> Recovery:
 
 def read_result(folder: Path, id: str) -> SessionResult | None:  # noqa: A002 - it is what it is called everywhere
     """The result in the folder of an attempt, if there is one and it is of the row with this id. Blocks."""
-    try:
-        result = SessionResult.model_validate(decode((folder / RESULT).read_bytes()))
-    except (OSError, WireError, ValidationError):
-        return None
-    return result if (result.id or result.session_name) == id else None
+    result = read_result_file(folder / RESULT)
+    return result if result is not None and (result.id or result.session_name) == id else None
 
 
 def is_final(tried: Tried) -> bool:

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -31,6 +31,7 @@ from agentcell.commands.overview import tell_end
 from agentcell.commands.places import executor_of
 from agentcell.errors import ExecutorError, RunDirectoryError
 from agentcell.executors.executor import Executor
+from agentcell.executors.opening import unless
 from agentcell.host import Host
 from agentcell.signals import cancelling_on_signals
 from agentcell.terminal import one_line
@@ -94,7 +95,7 @@ def _run_plan(plan: RowPlan, run: RunDirectory, settings: Settings, options: Bat
         on_result = _print if options.as_json else None
         begin = partial(Batch, rows, run=run, settings=settings, tally=tally, on_result=on_result)
         started = partial(begin, on_change=display.show)
-        end = anyio.run(_run_signalled, started, options.jobs, executor_of(options), run.recovery.markers)
+        end = anyio.run(_run_signalled, started, options.jobs, executor_of(options, display.say), run.recovery.markers)
         display.show(end.snapshot)
     has_done_nothing = end.reason is None and len(run.results.index) == kept
     return replace(end, reason=nothing_to_do(end.snapshot, _retriable(plan, end.snapshot))) if has_done_nothing else end
@@ -114,7 +115,7 @@ async def _run_signalled(
     interruption = Interruption()
     async with cancelling_on_signals(interruption), AsyncExitStack() as lifetime:
         if executor is not None:
-            await _unless_interrupted(interruption, partial(_open, executor, lifetime, left))
+            await unless(partial(interruption.reached, DRAIN), partial(_open, executor, lifetime, left))
         if interruption.reason is not None:
             executor = None  # it may not be open, and nothing is begun
         host = await lifetime.enter_async_context(Host(max_sessions=jobs))
@@ -125,25 +126,6 @@ async def _open(executor: Executor, lifetime: AsyncExitStack, left: Sequence[str
     await lifetime.enter_async_context(executor)
     if left:
         await executor.sweep(left)
-
-
-async def _unless_interrupted(interruption: Interruption, work: Callable[[], Awaitable[object]]) -> None:
-    """Do it, or leave off when somebody interrupts: then the batch begins nothing."""
-    failure: ExecutorError | None = None
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_leave_off, interruption, tasks.cancel_scope)
-        try:
-            await work()
-        except ExecutorError as raised:  # raised again as it is: the group would wrap it
-            failure = raised
-        tasks.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
-
-
-async def _leave_off(interruption: Interruption, scope: anyio.CancelScope) -> None:
-    await interruption.reached(DRAIN)
-    scope.cancel()
 
 
 def _display(options: BatchOptions) -> Display:

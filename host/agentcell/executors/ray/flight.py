@@ -1,14 +1,15 @@
 """One attempt on a cluster, as its driver sees it: what is said of it is heard, and a stop is passed on."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 
 from agentcell.errors import ExecutorError
 from agentcell.executors import wire
+from agentcell.executors.opening import unless
 from agentcell.executors.ray import talk
 from agentcell.executors.ray.contact import LAST_SECONDS
 from agentcell.executors.ray.link import Lane, Link
@@ -22,7 +23,6 @@ from agentcell.orders import Order
 from agentcell.reap import GRACE_SECONDS, in_thread
 from agentcell.record import Record
 from agentcell.run import heard
-from agentcell.stop import Stop
 from agentcell.supervise import LAST_EVENTS_SECONDS
 from agentcell_protocol.errors import Category
 from agentcell_protocol.result import SessionResult
@@ -38,8 +38,6 @@ BRIDGE_LOST = "the bridge to Ray has ended"
 
 LAST = frozenset({wire.ENDED, talk.LOST, talk.REFUSED, talk.WITHDRAWN})
 """Types of the last line of an attempt."""
-
-T = TypeVar("T")
 
 
 class Flight:
@@ -72,7 +70,7 @@ class Flight:
         file, stop = self._order.request.result_file, self._order.stop
         self._before = None if file is None else await in_thread(partial(signature, file))
         try:
-            link = await unless_stopped(stop, self._links.get)
+            link = await unless(stop.requested.wait, self._links.get)
         except ExecutorError as failure:
             return await self._give(no_node(self._order, failure))
         if link is None or stop.reason is not None:
@@ -192,24 +190,3 @@ class Flight:
         name = f"agentcell {request.identity}"
         memory_mb = order.limits.max_memory_mb or self._settings.cell_memory_mb
         return line(ATTEMPT, marker=order.marker, order=packed(order), memory_mb=memory_mb, name=name)
-
-
-async def unless_stopped(stop: Stop, work: Callable[[], Awaitable[T]]) -> T | None:
-    """What this gives; None when the stop came first. Raises the ExecutorError of the work."""
-    done: T | None = None
-    failure: ExecutorError | None = None
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_cancel_when_stopped, stop, tasks.cancel_scope)
-        try:
-            done = await work()
-        except ExecutorError as raised:  # raised again as it is: the group would wrap it
-            failure = raised
-        tasks.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
-    return done
-
-
-async def _cancel_when_stopped(stop: Stop, scope: anyio.CancelScope) -> None:
-    await stop.requested.wait()
-    scope.cancel()

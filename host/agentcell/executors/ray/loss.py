@@ -4,16 +4,14 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from agentcell.attempt import Ending, as_attempt, decide
 from agentcell.causes import Stopped
 from agentcell.orders import Order
 from agentcell.record import Record
+from agentcell.result_file import read_result_file
 from agentcell.spawn import UNSEEN
 from agentcell.transcripts import find, is_session_id, kept_root
-from agentcell_protocol.codec import decode
-from agentcell_protocol.errors import Category, SessionError, WireError, session_error
+from agentcell_protocol.errors import Category, SessionError, session_error
 from agentcell_protocol.result import SessionResult, failed
 
 HINT = "run it again, or resume it where its conversation was kept; the nodes' machines say why they went"
@@ -62,14 +60,10 @@ def lost(order: Order, record: Record, reason: str, *, before: Signature | None,
 
 def _found(order: Order, before: Signature | None) -> SessionResult | None:
     """The result in the order's file, if it was put there since and is of this session."""
-    file = order.request.result_file
-    if file is None or signature(file) in (None, before):
-        return None
-    try:
-        result = SessionResult.model_validate(decode(Path(file).read_bytes()))
-    except (OSError, WireError, ValidationError):
-        return None
     request = order.request
+    file = request.result_file
+    if file is None or signature(file) in (None, before) or (result := read_result_file(Path(file))) is None:
+        return None
     is_of_it = result.session_name == request.session_name and result.id in (request.identity, None)
     return result if is_of_it else None
 
