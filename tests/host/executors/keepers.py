@@ -152,12 +152,12 @@ class Kept:
 
 
 @contextmanager
-def keeping(room: Room, *options: str) -> Iterator[Kept]:
+def keeping(room: Room, **settings: Any) -> Iterator[Kept]:
     """A keeper, ended by the end of its stdin, and killed if that does not help."""
     command = [sys.executable, "-P", "-m", "agentcell.executors.keeper"]
-    options = (f"--worker-command={json.dumps(STAND_IN)}", *options)
+    settings = {"starter": os.getpid(), "worker_command": STAND_IN, **settings}
     with subprocess.Popen(
-        [*command, f"--starter={os.getpid()}", *options],
+        [*command, json.dumps(settings)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         bufsize=0,

@@ -60,7 +60,7 @@ def test_an_attempt_says_its_events_and_then_its_result(room: Room) -> None:
 
 
 def test_events_that_nobody_wants_are_not_said(room: Room) -> None:
-    with keeping(room, "--min-free-mb=1") as keeper:
+    with keeping(room, min_free_mb=1) as keeper:
         (ended,) = keeper.ask(order(room, {"text": "done"}, is_heard=False)).rest()
         assert ended["result"]["status"] == "complete"
 
@@ -216,7 +216,7 @@ def test_a_path_that_is_not_there_on_the_node_is_named(room: Room, tmp_path: Pat
 
 @pytest.mark.slow
 def test_fifty_attempts_at_once_have_their_own_results(room: Room) -> None:
-    with keeping(room, "--lease=300") as keeper, ThreadPoolExecutor(50) as threads:
+    with keeping(room, lease_seconds=300) as keeper, ThreadPoolExecutor(50) as threads:
         orders = [order(room, {"text": str(number)}) for number in range(50)]
         results = list(threads.map(lambda attempt: keeper.ask(attempt).result()["response"], orders))
         assert results == [str(number) for number in range(50)]

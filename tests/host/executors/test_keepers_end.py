@@ -58,7 +58,7 @@ def test_a_cell_that_clings_is_ended_in_bounded_time(room: Room) -> None:
 
 
 def test_the_death_of_its_starter_ends_everything(room: Room, starter: "subprocess.Popen[bytes]") -> None:
-    with keeping(room, f"--starter={starter.pid}") as keeper:
+    with keeping(room, starter=starter.pid) as keeper:
         asked = keeper.ask(order(room, STRAY, *HANGS)).begun()
         starter.send_signal(SIGKILL)
         assert asked.result()["error"]["category"] == "host_lost"
@@ -67,7 +67,7 @@ def test_the_death_of_its_starter_ends_everything(room: Room, starter: "subproce
 
 @pytest.mark.slow
 def test_the_end_of_its_lease_ends_everything(room: Room) -> None:
-    with keeping(room, f"--lease={LEASE_SECONDS}") as keeper:
+    with keeping(room, lease_seconds=LEASE_SECONDS) as keeper:
         keeper.say(ALIVE)
         asked = keeper.ask(order(room, STRAY, *HANGS)).begun()
         assert asked.result()["error"]["category"] == "host_lost"
@@ -76,7 +76,7 @@ def test_the_end_of_its_lease_ends_everything(room: Room) -> None:
 
 @pytest.mark.slow
 def test_a_lease_that_is_renewed_meanwhile_survives_a_standstill(room: Room) -> None:
-    with keeping(room, f"--lease={LEASE_SECONDS}") as keeper:
+    with keeping(room, lease_seconds=LEASE_SECONDS) as keeper:
         keeper.send(SIGSTOP)
         assert not keeper.has_ended(LEASE_SECONDS + 0.5)
         keeper.say(ALIVE)

@@ -29,7 +29,7 @@ LAST_LINES_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class KeeperSettings:
-    """Whose keeper it is (the process `starter`), and how cells start on its node; see `main.settings_of`."""
+    """Whose keeper it is (the process `starter`), and how cells start on its node."""
 
     starter: int
     _: KW_ONLY

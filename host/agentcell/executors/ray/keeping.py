@@ -6,7 +6,7 @@ import select
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from signal import SIGKILL
@@ -20,6 +20,9 @@ from agentcell_protocol.codec import decode
 
 KEEPER = (sys.executable, "-P", "-m", "agentcell.executors.keeper")
 
+SETTINGS = ("lease_seconds", "min_free_mb", "max_starts", "worker_command")
+"""Of a bridge that are also the keeper's; the keeper has its own for those that are None."""
+
 READY_SECONDS = 60.0
 """From the start to the socket: a second of imports, on a machine that starts many things."""
 
@@ -31,13 +34,13 @@ GONE_SECONDS = 5.0
 
 
 class Keeping:
-    """Starts a keeper. Raises OSError, also when it is not there in time."""
+    """Starts a keeper, by the `settings` of its bridge. Raises OSError, also when it is not there in time."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.address = ""
         self._pid: int | None = None
         self._process = subprocess.Popen(
-            (*KEEPER, *_arguments(settings)),
+            (*KEEPER, _argument(settings)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=cell_environment(os.environ),
@@ -132,11 +135,6 @@ def _wait(pidfd: int) -> None:
         os.close(pidfd)
 
 
-def _arguments(settings: Mapping[str, Any]) -> Iterator[str]:
-    yield f"--starter={os.getpid()}"
-    yield f"--lease={settings['lease_seconds']}"
-    yield f"--min-free-mb={settings['min_free_mb']}"
-    if settings["max_starts"] is not None:
-        yield f"--max-starts={settings['max_starts']}"
-    if settings["worker_command"] is not None:
-        yield f"--worker-command={json.dumps(list(settings['worker_command']))}"
+def _argument(settings: Mapping[str, Any]) -> str:
+    own = {name: settings[name] for name in SETTINGS if settings[name] is not None}
+    return json.dumps({"starter": os.getpid(), **own})
