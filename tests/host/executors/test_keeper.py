@@ -13,7 +13,7 @@ import pytest
 from tests.faults.harness import Room
 from tests.host.executors.keepers import CLINGS, HANGS, STRAY, is_gone, keeping, order
 
-from agentcell.executors.keeper.places import REMEDY
+from agentcell.executors.paths import SHARE
 from agentcell.executors.wire import ALIVE, ATTEMPT, WIRE_LIMIT, line, packed
 from agentcell.reap import GRACE_SECONDS
 from agentcell_protocol.cell import MARKER, marked, new_marker
@@ -210,7 +210,7 @@ def test_a_path_that_is_not_there_on_the_node_is_named(room: Room, tmp_path: Pat
         ended = keeper.ask(line(ATTEMPT, marker=attempt.marker, order=asked_for)).rest()[-1]
     error, node = ended["result"]["error"], os.uname().nodename
     assert error["message"] == f"{member}: the directory {gone} is not there on node {node}"
-    assert (error["category"], error["retryable"], error["hint"]) == ("spawn_failed", True, REMEDY)
+    assert (error["category"], error["retryable"], error["hint"]) == ("spawn_failed", True, SHARE)
     assert error["details"] == {"errno": 2, "path": gone, "node": node}
 
 

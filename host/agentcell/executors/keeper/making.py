@@ -13,7 +13,7 @@ from agentcell.attempt import not_started, spawn_failed
 from agentcell.executors.executor import Executor
 from agentcell.executors.keeper.attempts import Attempt
 from agentcell.executors.keeper.headroom import Headroom, NoHeadroomError
-from agentcell.executors.keeper.places import missing_place
+from agentcell.executors.paths import missing_place
 from agentcell.executors.wire import unpacked
 from agentcell.listener import OnEvent
 from agentcell.orders import Order

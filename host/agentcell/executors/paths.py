@@ -2,23 +2,29 @@
 
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from errno import ENOENT
 from pathlib import PurePath
 from typing import Any
 
 from agentcell_protocol.errors import Category, SessionError, session_error
 
-REMEDY = "put it on a file system that all nodes share, and mount that at the same path on this node, too"
+SHARE = "put it on a file system that all nodes share, at the same path on each of them"
+"""What to do about it."""
+
+
+def missing(directories: Iterable[str]) -> list[str]:
+    """Those of the directories that this node does not have. Blocks."""
+    return [path for path in directories if not os.path.isdir(path)]  # noqa: PTH112 - pathlib raises for long names
 
 
 def missing_place(order: Mapping[str, Any]) -> SessionError | None:
     """The error of an order (as `wire.packed` makes it) that names a directory this node does not have. Blocks."""
     for member, directory in _directories(order):
-        if not os.path.isdir(directory):  # noqa: PTH112 - pathlib raises for an overlong name
+        if missing([directory]):
             node = platform.node()
             message = f"{member}: the directory {directory} is not there on node {node}"
-            return session_error(Category.SPAWN_FAILED, message, hint=REMEDY, errno=ENOENT, path=directory, node=node)
+            return session_error(Category.SPAWN_FAILED, message, hint=SHARE, errno=ENOENT, path=directory, node=node)
     return None
 
 
