@@ -7,10 +7,11 @@ from typing import Any
 import anyio
 from anyio.abc import SocketStream, UNIXSocketStream
 
+from agentcell.executors.connection import CHUNK_BYTES
 from agentcell.executors.executor import Executor
 from agentcell.executors.keeper.attempts import Attempt, Attempts, see_off
 from agentcell.executors.keeper.headroom import Headroom
-from agentcell.executors.keeper.making import Making
+from agentcell.executors.keeper.making import SAME_VERSION, Making
 from agentcell.executors.keeper.voice import Voice
 from agentcell.executors.wire import ATTEMPT, ENDED, WIRE_LIMIT, line
 from agentcell_protocol.codec import decode
@@ -21,13 +22,8 @@ from agentcell_protocol.result import SessionResult, refused
 FIRST_LINE_SECONDS = 60.0
 """For the line to come: who connects has it ready, and it is at most some ten MB."""
 
-CHUNK_BYTES = 256 * 1024
-"""In one read: what a socket holds."""
-
 GONE = (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError)
 """What a stream raises whose other end is not there any more."""
-
-REMEDY = "install the same version of agentcell on every node"
 
 
 class Desk:
@@ -60,7 +56,7 @@ class Desk:
         """The order of an attempt. Raises RequestError for a line that asks for none, or for one a second time."""
         order = message.get("order")
         if message.get("type") != ATTEMPT or not marker or not isinstance(order, dict):
-            raise RequestError(None, "the first line is no attempt with a marker and an order", REMEDY)
+            raise RequestError(None, "the first line is no attempt with a marker and an order", SAME_VERSION)
         if self._attempts.has(marker):
             raise RequestError(None, "it is under way here", "make an attempt once")
         return order
@@ -95,7 +91,7 @@ def _decoded(first: bytes | Overlong) -> dict[str, Any]:
     try:
         return decode(first)
     except WireError as invalid:
-        raise RequestError(None, str(invalid), REMEDY) from None
+        raise RequestError(None, str(invalid), SAME_VERSION) from None
 
 
 async def _mind_peer(stream: SocketStream, attempt: Attempt) -> None:

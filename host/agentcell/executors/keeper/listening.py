@@ -17,8 +17,10 @@ from agentcell.scratch import remove
 Serve = Callable[[socket.socket], Coroutine[Any, Any, None]]
 
 NAME = "attempts"
+"""Of the socket in its directory."""
 
 PREFIX = "agentcell-keeper-"
+"""Of the directories' names: by it those of keepers that were killed are found."""
 
 MOST_PATH_BYTES = 107
 """Of a socket's path, by the kernel's structure for it."""
@@ -27,6 +29,7 @@ RANDOM_BYTES = 8
 """That a fresh directory has in its name behind the prefix."""
 
 NEAR = "/tmp"  # noqa: S108 - a fresh directory is made there, for this user alone
+"""Where the directory is made when TMPDIR has too long a path for a socket below it."""
 
 BACKLOG = 4096
 """Connections that wait to be taken, as many as the kernel lets: a keeper that stood still for a while refuses none."""
@@ -35,7 +38,7 @@ TRIES = 5
 """To make a directory that nobody takes for a dead keeper's, between its making and its being held."""
 
 BREATH_SECONDS = 0.1
-"""Until the next try where there was no descriptor left for a connection."""
+"""Until the next try where no descriptor was left for a connection: attempts end and give theirs back meanwhile."""
 
 
 @contextmanager
@@ -54,7 +57,6 @@ async def accept(listener: socket.socket, tasks: TaskGroup, serve: Serve) -> Non
     """Have each connection served in a task of its own, for ever."""
     while True:
         await anyio.wait_readable(listener)
-        connection = None
         try:
             connection, _ = listener.accept()
         except BlockingIOError:  # who wanted one is gone again

@@ -1,4 +1,4 @@
-"""A keeper as a process of its own: away from the children of who started it, with their pipes as its lifeline."""
+"""A keeper as a process of its own: nobody's child, with the pipe of who started it as its lifeline."""
 
 import json
 import os

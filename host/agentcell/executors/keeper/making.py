@@ -24,6 +24,9 @@ from agentcell_protocol.errors import RequestError, internal_error
 from agentcell_protocol.request import SessionRequest
 from agentcell_protocol.result import SessionResult, failed, names_in, refused
 
+SAME_VERSION = "install the same version of agentcell on every node"
+"""What to do about a line that this version cannot read."""
+
 Tell = Callable[[dict[str, Any]], Awaitable[None] | None]
 
 
@@ -69,7 +72,7 @@ def opened(marker: str, packed: dict[str, Any], tell: Tell, stop: Stop) -> Order
         raise
     except (KeyError, TypeError, ValueError) as mistake:
         reason = f"the order cannot be read: {_told(mistake)}"
-        raise RequestError(None, reason, "install the same version of agentcell on every node") from None
+        raise RequestError(None, reason, SAME_VERSION) from None
 
 
 def _told(mistake: Exception) -> str:
