@@ -114,7 +114,7 @@ class Flight:
                 return await self._give(no_room(self._order, message["reason"], message["remedy"]))
             case talk.WITHDRAWN:
                 return await self._give(not_begun(self._order))
-            case _ if not message.get("has_begun", True) and self._order.stop.reason is None:
+            case _ if not message["has_begun"] and self._order.stop.reason is None:
                 return await self._give(no_node(self._order, ExecutorError(message["reason"], NODES)))
             case _:
                 return await self._lost(message["reason"])
