@@ -54,6 +54,12 @@ def test_a_look_at_the_package_or_its_help_loads_nothing_heavy(program: str) -> 
     assert loaded.splitlines()[-1] == "[]"
 
 
+def test_what_a_task_on_a_node_has_in_memory_is_nothing_heavy() -> None:
+    program = "import agentcell.executors.ray.relay"
+    loaded = run("-c", f"{program}\nimport sys\nprint(sorted(set(sys.modules) & set({HEAVY})))").stdout
+    assert loaded.splitlines()[-1] == "[]"
+
+
 IMPORT_ALL = """
 import json, os, sys, threading
 

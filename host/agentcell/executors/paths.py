@@ -1,13 +1,9 @@
 """Paths that a session needs and that a node may not have, because it is not the machine they were named on."""
 
 import os
-import platform
 from collections.abc import Iterable, Iterator, Mapping
-from errno import ENOENT
 from pathlib import PurePath
 from typing import Any
-
-from agentcell_protocol.errors import Category, SessionError, session_error
 
 SHARE = "put it on a file system that all nodes share, at the same path on each of them"
 """What to do about it."""
@@ -18,18 +14,11 @@ def missing(directories: Iterable[str]) -> list[str]:
     return [path for path in directories if not os.path.isdir(path)]  # noqa: PTH112 - pathlib raises for long names
 
 
-def missing_place(order: Mapping[str, Any]) -> SessionError | None:
-    """The error of an order (as `wire.packed` makes it) that names a directory this node does not have. Blocks."""
-    for member, directory in _directories(order):
-        if missing([directory]):
-            node = platform.node()
-            message = f"{member}: the directory {directory} is not there on node {node}"
-            return session_error(Category.SPAWN_FAILED, message, hint=SHARE, errno=ENOENT, path=directory, node=node)
-    return None
+def directories(order: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Those that an order (as `wire.packed` makes it) needs, each with who names it.
 
-
-def _directories(order: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Each with who names it; where a directory or a file may be made by the session, the one around it."""
+    Where a directory or a file may be made by the session it is the one around it.
+    """
     request = order["request"]
     for member in ("project_dir", "agents_dir"):
         if isinstance(path := request.get(member), str):

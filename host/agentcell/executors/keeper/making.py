@@ -1,8 +1,10 @@
 """From an order as it came to a node to its result: whatever is wrong with it is a result, too."""
 
+import platform
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from errno import ENOENT
 from functools import partial
 from typing import Any
 
@@ -13,14 +15,14 @@ from agentcell.attempt import not_started, spawn_failed
 from agentcell.executors.executor import Executor
 from agentcell.executors.keeper.attempts import Attempt
 from agentcell.executors.keeper.headroom import Headroom, NoHeadroomError
-from agentcell.executors.paths import missing_place
+from agentcell.executors.paths import SHARE, directories, missing
 from agentcell.executors.wire import unpacked
 from agentcell.listener import OnEvent
 from agentcell.orders import Order
 from agentcell.reap import in_thread
 from agentcell.result_file import put_into, write_result_file
 from agentcell.stop import Stop
-from agentcell_protocol.errors import RequestError, internal_error
+from agentcell_protocol.errors import Category, RequestError, SessionError, internal_error, session_error
 from agentcell_protocol.request import SessionRequest
 from agentcell_protocol.result import SessionResult, failed, names_in, refused
 
@@ -64,7 +66,7 @@ def opened(marker: str, packed: dict[str, Any], tell: Tell, stop: Stop) -> Order
     """The order, or the result where this node has not the places that it names. Raises RequestError. Blocks."""
     try:
         request = SessionRequest.model_validate(packed["request"])
-        if (error := missing_place(packed)) is not None:
+        if (error := _missing_place(packed)) is not None:
             result = not_started(request, error)
             return result if request.result_file is None else put_into(request.result_file, result)
         return unpacked(marker, packed, on_event=tell, stop=stop)
@@ -73,6 +75,15 @@ def opened(marker: str, packed: dict[str, Any], tell: Tell, stop: Stop) -> Order
     except (KeyError, TypeError, ValueError) as mistake:
         reason = f"the order cannot be read: {_told(mistake)}"
         raise RequestError(None, reason, SAME_VERSION) from None
+
+
+def _missing_place(packed: Mapping[str, Any]) -> SessionError | None:
+    for member, directory in directories(packed):
+        if missing([directory]):
+            node = platform.node()
+            message = f"{member}: the directory {directory} is not there on node {node}"
+            return session_error(Category.SPAWN_FAILED, message, hint=SHARE, errno=ENOENT, path=directory, node=node)
+    return None
 
 
 def _told(mistake: Exception) -> str:
