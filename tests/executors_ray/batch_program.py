@@ -4,6 +4,7 @@ All is the command's own, but for the worker and for leases that are short.
 """
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -17,10 +18,12 @@ LEASE_SECONDS = 3.0
 STAND_IN = (sys.executable, "-P", "-m", "agentcell.testing")
 
 
-def on(address: str, options: BatchOptions) -> RayExecutor:
+def on(address: str, options: BatchOptions, say: Callable[[str], object]) -> RayExecutor:
     """The command's executor, with cells that do what their rows say."""
     shared = [str(Path(options.directory).absolute())]
-    return RayExecutor(address, lease_seconds=LEASE_SECONDS, directories=shared, worker_command=STAND_IN)
+    return RayExecutor(
+        address, lease_seconds=LEASE_SECONDS, directories=shared, worker_command=STAND_IN, on_warning=say
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """A Ray cluster of some nodes on this machine, as a process of its own: `python cluster_program.py NODES CPUS`.
 
-It says what there is, one JSON object a line, once at first and after each line on its stdin: `add` adds a node,
-`reap PID` waits for the end of a raylet. At the end of its stdin it ends the cluster. The temporary directory is
-RAY_TMPDIR.
+It says what there is, one JSON object a line, once at first and after each line on its stdin: `add` adds a node, `add
+PATH` one whose Python looks there first, `reap PID` waits for the end of a raylet. At the end of its stdin it ends the
+cluster. The temporary directory is RAY_TMPDIR.
 """
 
 import json
@@ -31,11 +31,12 @@ def main() -> None:
         nodes = [cluster.head_node, *(cluster.add_node(**settings) for _ in range(count - 1))]
         say(wire, cluster, nodes)
         for line in sys.stdin:
-            if line.strip() == "add":
-                nodes.append(cluster.add_node(**settings))
+            word, *rest = line.split()
+            if word == "add":
+                nodes.append(cluster.add_node(**settings, env_vars={"PYTHONPATH": "".join(rest)}))
             for node in nodes:
                 raylet = node.all_processes["raylet"][0].process
-                if line.split()[-1:] == [str(raylet.pid)]:
+                if rest == [str(raylet.pid)]:
                     raylet.wait()  # one that is not reaped counts as alive
             say(wire, cluster, nodes)
     finally:

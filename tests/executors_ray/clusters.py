@@ -47,10 +47,10 @@ class RayCluster:
         self.address = told["address"]
         self.raylets = {node["node"]: node["raylet"] for node in told["nodes"]}
 
-    def add(self) -> str:
-        """Add a node; its id."""
+    def add(self, path: str = "") -> str:
+        """Add a node, whose Python looks in `path` first; its id."""
         before = set(self.raylets or {})
-        self._say("add")
+        self._say(f"add {path}")
         return next(iter(set(self.raylets or {}) - before))
 
     def workers(self, title: str) -> list[int]:

@@ -23,4 +23,9 @@ def test_what_fits_on_the_largest_node_is_no_misfit() -> None:
     both = capacity(node(2, 1024), node(2, 4096))
     assert both.misfit(4096) is None
     assert both.misfit(4097) == "a cell of 4097 MB fits on no node: the largest has 4096 MB for all of its cells"
-    assert capacity(node(0.25, 4096)).misfit(256) == "no node has the 0.5 cores that a cell asks for"
+
+
+def test_where_no_node_has_the_cores_nothing_is_too_large_for_what_may_come() -> None:
+    assert not capacity(node(0.25, 4096)).has_cores
+    assert capacity(node(0.25, 4096)).misfit(10**6) is None
+    assert capacity(node(0.25, 4096), node(0.5, 4096)).has_cores

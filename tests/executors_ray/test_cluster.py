@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from errno import EHOSTUNREACH
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -278,3 +279,31 @@ async def test_a_node_that_joins_later_is_used_and_one_that_dies_leaves_nothing(
         categories = sorted(str(error_of(one).category) for one in ended)
         await assert_gone(*(one.marker for one in orders))
     assert categories == ["cancelled"] * 8 + ["host_lost"] * 4
+
+
+async def test_a_node_that_joins_and_cannot_run_ours_gets_nothing_and_that_is_told_once(
+    cluster: RayCluster, room: Room, tmp_path: Path
+) -> None:
+    warnings: list[str] = []
+    (tmp_path / "agentcell.py").write_text("raise ModuleNotFoundError(\"No module named 'agentcell'\")")
+    async with executing(cluster, on_warning=warnings.append, cell_cpus=2) as executor:
+        held = [order(room, *HANGS, on_event=Heard()) for _ in range(2)]
+
+        async def work(_ended: Ended) -> None:
+            refused = Ended()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(refused.attempt, executor, order(room, {"text": "done"}))
+                await anyio.wait_all_tasks_blocked()
+                await executor.sweep([new_marker()])  # answered after what was said before
+                node = await in_thread(partial(cluster.add, str(tmp_path)))
+            for one in held:
+                one.stop.cancel()
+            made = [await executor.attempt(order(room, {"text": "done"})) for _ in range(4)]
+            error = error_of(refused.attempted[0])
+            assert (error.category, error.details["errno"]) == ("spawn_failed", EHOSTUNREACH)
+            assert [one.result.response for one in made] == ["done"] * 4
+            cluster.kill(node)
+
+        await attempts(executor, held, work)
+    (warning,) = warnings
+    assert warning.startswith("agentcell is not installed on node ")

@@ -1,6 +1,7 @@
 """Where a batch runs, if it is not to run here: `--on`."""
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -32,11 +33,12 @@ def place(_context: click.Context, _option: click.Parameter, given: str | None) 
     return given
 
 
-def executor_of(options: "BatchOptions") -> "Executor | None":
-    """What runs the sessions; None for the host's own."""
+def executor_of(options: "BatchOptions", say: Callable[[str], object]) -> "Executor | None":
+    """What runs the sessions, and has a line to `say` when it leaves a node out; None for the host's own."""
     if options.on is None:
         return None
     from agentcell.executors.ray import RayExecutor
+    from agentcell.terminal import one_line
 
     found = PLACE.fullmatch(options.on)
     return RayExecutor(
@@ -44,4 +46,5 @@ def executor_of(options: "BatchOptions") -> "Executor | None":
         max_sessions=options.jobs,
         min_free_mb=options.min_free_mb,
         directories=[str(options.directory.absolute())],
+        on_warning=lambda warning: say(one_line(f"warning: {warning}")),
     )

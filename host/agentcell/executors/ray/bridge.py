@@ -53,7 +53,7 @@ async def _serve(reader: PipeReader, writer: PipeWriter) -> None:
     voice = _Voice(writer)
     try:
         async with aclosing(_messages(reader)) as messages:
-            with connected(RaySettings.of(await anext(messages))) as cluster:
+            with connected(RaySettings.of(await anext(messages)), voice.tell_left_out) as cluster:
                 await _Bridge(cluster, voice).serve(messages)
     except ExecutorError as failure:
         await voice.say(line(talk.FAILED, marker=OPENING, reason=failure.reason, remedy=failure.remedy))
@@ -82,6 +82,10 @@ class _Voice:
         async with self._turn:
             await self._writer.write(text)
 
+    async def tell_left_out(self, fault: ExecutorError) -> None:
+        """Say what is wrong with a node that is given no attempts."""
+        await self.say(line(talk.LEFT_OUT, marker=OPENING, reason=fault.reason, remedy=fault.remedy))
+
 
 class _Bridge:
     """Serves one driver."""
@@ -97,7 +101,7 @@ class _Bridge:
             await self._cluster.open()
             await self._voice.say(line(wire.READY, marker=OPENING, max_sessions=self._cluster.capacity.max_sessions))
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._cluster.tend)
+                tasks.start_soon(self._cluster.tend, self._give_back)
                 async for message in messages:
                     self._begin(message, tasks)
                 tasks.cancel_scope.cancel()
@@ -117,6 +121,10 @@ class _Bridge:
                 self._couriers[marker].taken()
             case wire.SETTLE:
                 tasks.start_soon(self._settle, marker, message["markers"])
+
+    def _give_back(self, reason: str) -> None:
+        for courier in self._couriers.values():
+            courier.give_back(reason)
 
     async def _run(self, marker: str) -> None:
         try:

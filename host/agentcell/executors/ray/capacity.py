@@ -26,15 +26,21 @@ class Capacity:
         """How many cells run at a time when they ask for nothing special."""
         return sum(int(min(node.get(CPU, 0.0) / self._cpus, _memory_mb(node) / self._memory_mb)) for node in self.nodes)
 
+    @property
+    def has_cores(self) -> bool:
+        """Whether there is a node that has those of a cell."""
+        return bool(self._with_cores)
+
     def misfit(self, memory_mb: float) -> str | None:
-        """Why no node has ever room for a cell that asks for so much; None where one has."""
-        with_cpus = [node for node in self.nodes if node.get(CPU, 0.0) >= self._cpus]
-        if not with_cpus:
-            return f"no node has the {self._cpus:g} cores that a cell asks for"
-        most = max(map(_memory_mb, with_cpus))
+        """Why no node has ever room for a cell that asks for so much; None where one has, or where there is none."""
+        most = max(map(_memory_mb, self._with_cores), default=memory_mb)
         if most < memory_mb:
             return f"a cell of {memory_mb:g} MB fits on no node: the largest has {most:.0f} MB for all of its cells"
         return None
+
+    @property
+    def _with_cores(self) -> list[Mapping[str, float]]:
+        return [node for node in self.nodes if node.get(CPU, 0.0) >= self._cpus]
 
 
 def _memory_mb(node: Mapping[str, float]) -> float:

@@ -1,99 +1,114 @@
-"""The cluster as the bridge sees it: its nodes, what they have room for, and an actor on each of them."""
+"""The cluster as the bridge sees it: its nodes, what they have room for, and which of them can make attempts."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from typing import Any, TypeVar
-from uuid import uuid4
 
 import anyio
 
 from agentcell.errors import ExecutorError
+from agentcell.executors.ray.actors import Actors
 from agentcell.executors.ray.capacity import Capacity
 from agentcell.executors.ray.contact import ALIVES_PER_LEASE, Contact, UnreachableError
-from agentcell.executors.ray.node import NodeActor
-from agentcell.executors.ray.relay import NAMESPACE, relay
+from agentcell.executors.ray.fault import fault_heard, fault_seen, unreachable
+from agentcell.executors.ray.relay import relay
 from agentcell.executors.ray.talk import UNDER_WAY, RaySettings
 from agentcell.memory import MEBIBYTE
-from agentcell_protocol.version import __version__
 
 LOOK_SECONDS = 5.0
 """Between two looks at which nodes there are; one that a session is placed on before is noticed by that."""
 
-THREADS = 16
-"""Of an actor: some of its methods wait, and what is said meanwhile must not."""
+DESERTED_SECONDS = 15.0
+"""Without any node for cells, until what waits for one is given back: one that starts anew may be there by then."""
 
-NAME_SECONDS = 10.0
-"""For the name of an actor that is gone to be free again."""
+NODE_ID = "ray.io/node-id"
+"""The label that Ray gives each node."""
 
-RETRY_SECONDS = 0.2
-"""Between two tries to have the name."""
-
-MISSING = "No module named"
-"""What Ray says of a node on which agentcell is not installed: it hands on what Python said there."""
+Tell = Callable[[ExecutorError], Awaitable[None]]
 
 T = TypeVar("T")
 
 
 class Cluster:
-    """To be made when Ray is connected; `ray` is its module."""
+    """To be made when Ray is connected; `ray` is its module. `tell` gets what is wrong with nodes that are left out."""
 
-    def __init__(self, ray: Any, settings: RaySettings) -> None:
-        self.actors = f"agentcell-{uuid4()}-"
-        """What the actors' names begin with, before the id of their node: other drivers have others."""
+    def __init__(self, ray: Any, settings: RaySettings, tell: Tell) -> None:
         self.capacity = Capacity(cell_cpus=settings.cell_cpus, cell_memory_mb=settings.cell_memory_mb)
         self._ray = ray
         self._settings = settings
+        self._tell = tell
+        self._actors = Actors(ray, settings)
         self._contacts: dict[str, Contact] = {}
-        self._actor = ray.remote(NodeActor)
+        self._nodes: dict[str, Mapping[str, Any]] = {}
+        self._left_out: dict[str, ExecutorError] = {}
+        self._told: set[str] = set()
+        self._meeting: set[str] = set()
+        self._left = set(settings.left)
+        self._peopled_at = anyio.current_time()
         streaming = {"num_returns": "streaming", "_generator_backpressure_num_objects": UNDER_WAY}
         self._relay = ray.remote(max_retries=0, scheduling_strategy="SPREAD", **streaming)(relay)
 
     async def open(self) -> None:
-        """Have a keeper on every node. Raises ExecutorError for a cluster that cannot be used."""
+        """Have a keeper on every node that can have one. Raises ExecutorError for a cluster that cannot be used."""
         await self._look()
-        seen: dict[str, Any] = {}
-        async with anyio.create_task_group() as tasks:
-            for node, contact in self._contacts.items():
-                tasks.start_soon(_look_at, contact, self._settings.directories, seen, node)
-        has_usable = any(not isinstance(one, UnreachableError) for one in seen.values())
-        for node in sorted(seen):
-            if has_usable and _may_have_gone(seen[node]):
-                self._contacts[node].begin_giving_up()  # it is tried again while it is among those that are there
-            else:
-                self._check(seen[node])
+        problems = await self._meet_all()
+        if problems and None not in problems:
+            raise next(iter([*self._left_out.values(), *filter(None, problems)]))
+        for contact in self._contacts.values():
+            if not contact.is_ready:
+                contact.begin_giving_up()  # it is tried again while it is among those that are there
         if self.capacity.max_sessions == 0:
             reason = f"no node has room for {self.capacity.cell}"
             raise ExecutorError(reason, "bring up a node that has, before the batch")
+        await self._tell_left_out()
 
-    async def tend(self) -> None:
-        """Keep the keepers alive, and notice which nodes join, for ever."""
+    async def tend(self, on_deserted: Callable[[str], object]) -> None:
+        """Keep the keepers alive, notice which nodes join, and say why while there has been none for long, for ever."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._keep_alive)
             while True:
                 await anyio.sleep(LOOK_SECONDS)
                 await self._look()
+                for node, contact in self._contacts.items():
+                    is_fine = contact.is_ready and node not in self._left_out
+                    if not (is_fine or contact.is_given_up or node in self._meeting):
+                        tasks.start_soon(self._meet, node)
+                await self._tell_left_out()
+                if anyio.current_time() - self._peopled_at > DESERTED_SECONDS:
+                    on_deserted("; ".join([f"no node has room for {self.capacity.cell}", *self._faults]))
 
     def contact(self, node: str) -> Contact:
         """That of the node with this id."""
         if node not in self._contacts:
-            make = partial(self._make_anew, node)
-            self._contacts[node] = Contact(self._make(node), make, lease_seconds=self._settings.lease_seconds)
+            make = partial(self._actors.make_anew, node)
+            self._contacts[node] = Contact(self._actors.make(node), make, lease_seconds=self._settings.lease_seconds)
         return self._contacts[node]
 
     def submit(self, line: bytes, *, memory_mb: float, name: str) -> Any:
         """Have a node make the attempt of this line, as soon as one has room; what the task says."""
-        options = self._relay.options(name=name, num_cpus=self._settings.cell_cpus, memory=int(memory_mb * MEBIBYTE))
-        return options.remote(line, self.actors, self._settings.version)
+        options = {"name": name, "num_cpus": self._settings.cell_cpus, "memory": int(memory_mb * MEBIBYTE)}
+        if self._left_out:
+            options["label_selector"] = {NODE_ID: f"!in({','.join(sorted(self._left_out))})"}
+        asked = line, self._actors.prefix, self._settings.version, self._settings.directories
+        return self._relay.options(**options).remote(*asked)
 
     def cancel(self, task: Any) -> None:
         """Take a task back."""
         self._ray.cancel(task)
 
     async def settle(self, markers: Sequence[str], node: str | None = None) -> int:
-        """End what is left of these on the node, or on all; how many processes were. Nothing is left afterwards."""
-        contacts = list(self._contacts.values()) if node is None else [self.contact(node)]
-        return sum(await _gathered(partial(contact.settle, markers) for contact in contacts))
+        """End what is left of these on the node, or on all; how many processes were. Nothing is left afterwards.
+
+        On all means on those that are only seen later, too, once they are. Who does not know the node may have met one
+        that cannot make attempts any more: all are looked at.
+        """
+        if node is not None:
+            return await self.contact(node).settle(markers)
+        self._left |= set(markers)
+        await self._look()
+        await self._meet_all()
+        there = [contact for node, contact in self._contacts.items() if contact.is_ready or node not in self._left_out]
+        return sum(await _gathered(partial(contact.settle, markers) for contact in there))
 
     async def close(self) -> None:
         """End the keepers."""
@@ -113,78 +128,71 @@ class Cluster:
 
         One that was given up and is still there is then tried again.
         """
-        alive = await self._alive()
-        self.capacity.nodes = [node["Resources"] for node in alive.values()]
+        self._nodes = alive = await self._actors.nodes()
+        self._left_out = {node: fault for node, fault in self._left_out.items() if node in alive}
+        self._count()
         for node, contact in list(self._contacts.items()):
             if node not in alive:
                 contact.begin_giving_up()
-            if contact.is_over and node in alive:
+            if contact.is_over and node not in alive:
+                self._contacts.pop(node, None)
+            elif contact.is_over and node not in self._left_out:
                 await contact.begin_again()
-            elif contact.is_over:
-                del self._contacts[node]
         for node in alive:
             self.contact(node)
 
-    async def _alive(self) -> dict[str, Mapping[str, Any]]:
-        nodes = await anyio.to_thread.run_sync(self._ray.nodes)
-        return {node["NodeID"]: node for node in nodes if node["Alive"]}
+    def _count(self) -> None:
+        there = [node for node in self._nodes if node not in self._left_out]
+        self.capacity.nodes = [self._nodes[node]["Resources"] for node in there]
+        if self.capacity.has_cores:
+            self._peopled_at = anyio.current_time()
 
-    def _make(self, node: str) -> Any:
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+    async def _meet_all(self) -> list[ExecutorError | None]:
+        nodes = [node for node, contact in self._contacts.items() if not contact.is_given_up]
+        return await _gathered(partial(self._meet, node) for node in nodes)
 
-        options = self._actor.options(
-            name=self.actors + node,
-            namespace=NAMESPACE,
-            num_cpus=0,
-            max_restarts=0,
-            max_concurrency=THREADS,
-            scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
-        )
-        return options.remote(asdict(self._settings))
+    async def _meet(self, node: str) -> ExecutorError | None:
+        """Have a keeper on the node, and nothing of a former run; what is in the way, if something is."""
+        self._meeting.add(node)
+        try:
+            fault = await self._fault(node, self.contact(node))
+        except UnreachableError as failure:
+            return unreachable(failure, self._name(node))
+        finally:
+            self._meeting.discard(node)
+        if fault is not None:
+            self._left_out[node] = fault
+        else:
+            self._left_out.pop(node, None)
+        self._count()
+        return fault
 
-    async def _make_anew(self, node: str, actor: Any) -> Any:
-        """Another actor in the place of one that does not answer; None where there is no such node any more."""
-        self._ray.kill(actor, no_restart=True)
-        with anyio.move_on_after(NAME_SECONDS):
-            while node in await self._alive():
-                try:
-                    return self._make(node)
-                except ValueError:  # the name is still that of the actor before
-                    await anyio.sleep(RETRY_SECONDS)
-        return None
+    async def _fault(self, node: str, contact: Contact) -> ExecutorError | None:
+        """Why the node cannot make attempts, and None once it can. Raises UnreachableError where that is not known."""
+        name, version = self._name(node), self._settings.version
+        try:
+            fault = fault_seen(await contact.look(self._settings.directories), name, version)
+            if fault is None and not contact.is_ready:
+                await contact.prepare(sorted(self._left))
+        except UnreachableError as failure:
+            fault = fault_heard(failure, name, version)
+            if fault is None:
+                raise
+            contact.begin_giving_up()  # there is nobody to talk to
+        return fault
 
-    def _check(self, seen: "Mapping[str, Any] | UnreachableError") -> None:
-        if isinstance(seen, UnreachableError):
-            raise _unusable(seen)
-        ours, name = self._settings.version, seen["name"]
-        if seen["version"] != ours:
-            reason = f"agentcell {seen['version']} is installed on node {name}, and {ours} here"
-            raise ExecutorError(reason, f"install agentcell[ray]=={ours} on every node")
-        if seen["missing"]:
-            reason = f"the directory {seen['missing'][0]} is not there on node {name}"
-            remedy = "put it on a file system that all nodes share, at the same path on each of them"
-            raise ExecutorError(reason, remedy)
+    def _name(self, node: str) -> str:
+        return str(self._nodes[node]["NodeManagerHostname"]) if node in self._nodes else node
 
+    async def _tell_left_out(self) -> None:
+        for node, fault in list(self._left_out.items()):
+            if node not in self._told:
+                self._told.add(node)
+                await self._tell(fault)
 
-def _may_have_gone(seen: "Mapping[str, Any] | UnreachableError") -> bool:
-    """Whether the node may have died without Ray having noticed: others can do without it."""
-    return isinstance(seen, UnreachableError) and MISSING not in str(seen.cause)
-
-
-def _unusable(failure: UnreachableError) -> ExecutorError:
-    """What is wrong with a node that has no actor, or no keeper."""
-    last = str(failure.cause).strip().rpartition("\n")[2]
-    if MISSING in str(failure.cause):
-        reason = f"agentcell is not installed on every node: {last}"
-        return ExecutorError(reason, f"install agentcell[ray]=={__version__} on every node")
-    return ExecutorError(f"a node cannot be used: {last}", "see what Ray has logged on it")
-
-
-async def _look_at(contact: Contact, directories: Sequence[str], seen: dict[str, Any], node: str) -> None:
-    try:
-        seen[node] = await contact.look(directories)
-    except UnreachableError as failure:
-        seen[node] = failure
+    @property
+    def _faults(self) -> list[str]:
+        return sorted({fault.reason for fault in self._left_out.values()})
 
 
 async def _gathered(works: Iterable[Callable[[], Awaitable[T]]]) -> list[T]:

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from agentcell.errors import ExecutorError
-from agentcell.executors.ray.cluster import Cluster
+from agentcell.executors.ray.cluster import Cluster, Tell
 from agentcell.executors.ray.relay import NAMESPACE
 from agentcell.executors.ray.talk import RaySettings
 
@@ -32,7 +32,7 @@ NO_CLUSTER = "start one with ray start --head, and give the address of its head,
 
 
 @contextmanager
-def connected(settings: RaySettings) -> Iterator[Cluster]:
+def connected(settings: RaySettings, tell: Tell) -> Iterator[Cluster]:
     """The cluster at the address, or one of this machine alone. Raises ExecutorError. Blocks."""
     check_installed()
     if settings.address is not None:
@@ -42,7 +42,7 @@ def connected(settings: RaySettings) -> Iterator[Cluster]:
 
     _connect(ray, settings.address)
     try:
-        yield Cluster(ray, settings)
+        yield Cluster(ray, settings, tell)
     finally:
         ray.shutdown()
 

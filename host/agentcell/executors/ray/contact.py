@@ -1,5 +1,6 @@
 """A node as the bridge talks to it: through its actor, and not at all once that cannot be."""
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -23,11 +24,19 @@ TRIES = 2
 """A node's actor is asked, and when that does not answer, a new one."""
 
 
+NO_IMPORT = re.compile("No module named|cannot import name")
+"""What Ray says of a node on which agentcell, or this version of it, is not installed: what Python said there."""
+
+
 class UnreachableError(Exception):
-    """The node's actor does not answer, or answers that something went wrong; it `has_died` where that is known."""
+    """The node's actor does not answer, or answers that something went wrong; it `has_died` where that is known.
+
+    It `is_for_good` where there can be no actor, as agentcell is not installed there.
+    """
 
     def __init__(self, cause: Exception, *, has_died: bool = False) -> None:
         self.has_died = has_died
+        self.is_for_good = NO_IMPORT.search(str(cause)) is not None
         self.cause = cause
         super().__init__(f"{type(cause).__name__}: {cause}")
 
@@ -40,6 +49,8 @@ class Contact:
 
     def __init__(self, actor: Any, make: Callable[[Any], Awaitable[Any]], *, lease_seconds: float) -> None:
         self.is_given_up = False
+        self.is_ready = False
+        """Whether it has its keeper, and nothing of a former run."""
         self._actor = actor
         self._make = make
         self._lease_seconds = lease_seconds
@@ -54,10 +65,16 @@ class Contact:
         return self.is_given_up and anyio.current_time() >= self._over_at
 
     async def look(self, directories: Sequence[str]) -> dict[str, Any]:
-        """What the node is, once its keeper is there. Raises UnreachableError."""
+        """What the node is. Raises UnreachableError."""
         seen: dict[str, Any] = await self._ask(self._actor, "look", list(directories))
-        await self._ask(self._actor, "address")
         return seen
+
+    async def prepare(self, left: Sequence[str]) -> None:
+        """Have a keeper there, and end what is `left` of a former run. Raises UnreachableError."""
+        await self._ask(self._actor, "address")
+        if left:
+            await self._ask(self._actor, "settle", list(left), seconds=SETTLE_SECONDS)
+        self.is_ready = True
 
     async def keep_alive(self) -> None:
         """Tell its keeper that somebody is there; an actor that is gone is made anew."""
@@ -65,7 +82,7 @@ class Contact:
         try:
             await self._ask(actor, "say", line(ALIVE), seconds=self._lease_seconds / ALIVES_PER_LEASE)
         except UnreachableError as failure:
-            if failure.has_died:
+            if failure.has_died and not failure.is_for_good:
                 await self._renew(actor)
 
     async def cancel(self, marker: str, reason: str) -> None:
@@ -94,8 +111,8 @@ class Contact:
     async def begin_again(self) -> None:
         """Make another actor on a node that was given up, now that its keeper has ended; it may not be possible yet."""
         async with self._making:
-            if (made := await self._make(self._actor)) is not None:
-                self._actor, self.is_given_up = made, False
+            if self.is_given_up and (made := await self._make(self._actor)) is not None:
+                self._actor, self.is_given_up, self.is_ready = made, False, False
 
     async def close(self) -> None:
         """End its keeper, and all that this has started."""

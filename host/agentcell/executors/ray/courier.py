@@ -39,6 +39,7 @@ class Courier:
         self._task: Any = None
         self._node: str | None = None
         self._cancelled: list[str] = []
+        self._given_back: str | None = None
         self._has_ended = False
         self._over = anyio.Event()
         self._cancels = 0
@@ -75,6 +76,12 @@ class Courier:
             return
         self._cancelled.append(reason)
         if self._task is not None:
+            self._cluster.cancel(self._task)
+
+    def give_back(self, reason: str) -> None:
+        """Have it wait no longer for a node, since there is none."""
+        if self._node is None and self._task is not None and self._given_back is None:
+            self._given_back = reason
             self._cluster.cancel(self._task)
 
     async def _insist(self) -> None:
@@ -121,7 +128,9 @@ class Courier:
             return
         await self._cluster.settle([self._marker], self._node)
         has_begun = self._node is not None
-        await self._say(line(LOST, marker=self._marker, reason=_reason(failure), has_begun=has_begun))
+        await self._say(
+            line(LOST, marker=self._marker, reason=self._given_back or _reason(failure), has_begun=has_begun)
+        )
 
 
 def _lines(chunk: bytes) -> Iterator[bytes]:

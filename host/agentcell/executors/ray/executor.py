@@ -13,7 +13,7 @@ import anyio
 from agentcell.errors import ExecutorError
 from agentcell.executors.ray.connecting import check_installed
 from agentcell.executors.ray.flight import ABANDON_SECONDS, Flight
-from agentcell.executors.ray.links import CLOSED, Links
+from agentcell.executors.ray.links import CLOSED, Links, OnWarning
 from agentcell.executors.ray.talk import CELL_CPUS, CELL_MEMORY_MB, RaySettings
 from agentcell.executors.wire import LEASE_SECONDS
 from agentcell.interrupt import plain_interrupt
@@ -27,8 +27,9 @@ class RayExecutor:
 
     It has room for `max_sessions`, or as many as the nodes have for cells of `cell_cpus` cores and `cell_memory_mb`,
     or the `max_memory_mb` of their limits. On each node `max_starts` (the number of cores) start at a time, while
-    `min_free_mb` of memory are free. The `directories` are to be there on every node. A node that nobody is heard from
-    for `lease_seconds` ends its cells. `worker_command` starts another worker than ours.
+    `min_free_mb` of memory are free. The `directories` are to be there on every node. A node without them, or without
+    agentcell in this version, is left out, and `on_warning` gets a sentence on it. A node that nobody is heard from for
+    `lease_seconds` ends its cells. `worker_command` starts another worker than ours.
     To be entered with `async with`, which raises ExecutorError where that cannot be. Raises ValueError for a number
     that makes no sense.
     """
@@ -45,6 +46,7 @@ class RayExecutor:
         lease_seconds: float = LEASE_SECONDS,
         directories: Iterable[str | PathLike[str]] = (),
         worker_command: Sequence[str] | None = None,
+        on_warning: OnWarning | None = None,
     ) -> None:
         positive = {"max_sessions": max_sessions, "max_starts": max_starts, "cell_cpus": cell_cpus}
         for name, value in {**positive, "cell_memory_mb": cell_memory_mb, "lease_seconds": lease_seconds}.items():
@@ -60,6 +62,7 @@ class RayExecutor:
             max_starts=max_starts,
             worker_command=None if worker_command is None else tuple(worker_command),
         )
+        self._on_warning = on_warning
         self._given_max_sessions = max_sessions
         self._links: Links | None = None
         self._flights: set[Flight] = set()
@@ -72,7 +75,7 @@ class RayExecutor:
 
     async def __aenter__(self) -> Self:
         check_installed()
-        links = Links(self._settings)
+        links = Links(self._settings, self._on_warning)
         await links.get()
         self._links = links
         return self

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from io import FileIO
@@ -17,7 +17,7 @@ import anyio
 from agentcell.environment import inherited_environment
 from agentcell.errors import ExecutorError
 from agentcell.executors.ray.connecting import NO_CLUSTER
-from agentcell.executors.ray.talk import FAILED, OPENING, RaySettings
+from agentcell.executors.ray.talk import FAILED, LEFT_OUT, OPENING, RaySettings
 from agentcell.executors.wire import END_SECONDS, SETTLE, WIRE_LIMIT, line
 from agentcell.pipes import PipeReader, PipeWriter
 from agentcell.reap import in_thread
@@ -43,6 +43,9 @@ CLOSE_SECONDS = END_SECONDS + 30.0
 LAST_WORDS_BYTES = 4096
 """Of what a bridge said on stderr, to explain why it is lost."""
 
+OnLeftOut = Callable[[ExecutorError], object]
+"""Gets what is wrong with a node that is given no attempts."""
+
 
 class BridgeEndedError(ExecutorError):
     """A bridge has ended before it was open, and has not said why."""
@@ -67,8 +70,9 @@ class Link:
     Nothing of it runs by itself: of the tasks that wait for their lanes the first one reads, for all of them.
     """
 
-    def __init__(self, settings: RaySettings) -> None:
+    def __init__(self, settings: RaySettings, on_left_out: OnLeftOut) -> None:
         self.is_over = False
+        self._on_left_out = on_left_out
         self._settings = settings
         self._mark = str(uuid4())
         self._words = TemporaryFile()  # noqa: SIM115 - closed by `close`
@@ -168,6 +172,9 @@ class Link:
             self._end()
 
     def _sort(self, message: dict[str, Any]) -> None:
+        if message["type"] == LEFT_OUT:
+            self._on_left_out(ExecutorError(message["reason"], message["remedy"]))
+            return
         if (lane := self._lanes.get(message["marker"])) is not None:
             lane.said.append(message)
             lane.stirred.set()

@@ -1,11 +1,12 @@
 """The bridge that attempts are made through: the first one, and another when that was lost."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import anyio
 
 from agentcell.errors import ExecutorError
-from agentcell.executors.ray.link import CLOSE_SECONDS, BridgeEndedError, Link
+from agentcell.executors.ray.link import CLOSE_SECONDS, BridgeEndedError, Link, OnLeftOut
 from agentcell.executors.ray.talk import RaySettings
 
 TRIES = 3
@@ -16,13 +17,19 @@ ABORT_SECONDS = 5.0
 
 CLOSED = ("the executor is closed", "use it inside its `async with`")
 
+OnWarning = Callable[[str], object]
+"""Gets a sentence on what the user may want to change. It is not to raise."""
+
 
 class Links:
     """One bridge at a time, until `close`."""
 
-    def __init__(self, settings: RaySettings) -> None:
+    def __init__(self, settings: RaySettings, on_warning: OnWarning | None = None) -> None:
         self.max_sessions = 0
         self._settings = settings
+        self._on_warning = on_warning
+        self._told: set[str] = set()
+        self._left: set[str] = set()
         self._link: Link | None = None
         self._opening = anyio.Lock()
         self._is_closed = False
@@ -45,7 +52,11 @@ class Links:
             return self._link
 
     async def settle(self, markers: Sequence[str]) -> int:
-        """End what is left of these on every node; how many processes were. Raises ExecutorError."""
+        """End what is left of these on every node, and on those that come later; how many processes were.
+
+        Raises ExecutorError.
+        """
+        self._left |= set(markers)
         for _ in range(TRIES):
             if (swept := await (await self.get()).settle(markers)) is not None:
                 return swept
@@ -69,7 +80,7 @@ class Links:
             raise
 
     async def _opened(self) -> Link:
-        link = _started(self._settings)
+        link = _started(replace(self._settings, left=tuple(sorted(self._left))), self._tell)
         is_open = False
         try:
             self.max_sessions = await link.open()
@@ -79,15 +90,20 @@ class Links:
                 await _close(link, ABORT_SECONDS)
         return link
 
+    def _tell(self, fault: ExecutorError) -> None:
+        if (told := str(fault)) not in self._told and self._on_warning is not None:
+            self._on_warning(told)
+        self._told.add(told)
+
     async def _drop(self) -> None:
         if self._link is not None:
             link, self._link = self._link, None
             await _close(link)
 
 
-def _started(settings: RaySettings) -> Link:
+def _started(settings: RaySettings, on_left_out: OnLeftOut) -> Link:
     try:
-        return Link(settings)
+        return Link(settings, on_left_out)
     except OSError as problem:
         reason = f"the bridge to Ray could not be started: {problem.strerror or problem}"
         raise ExecutorError(reason, "check the limits on processes, memory and open files") from problem

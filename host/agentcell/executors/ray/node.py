@@ -1,12 +1,11 @@
 """The actor of a node: it starts the node's keeper, holds its lifeline, and says where it is."""
 
-import os
-import platform
 from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any
 
 from agentcell.executors.ray.keeping import Keeping
+from agentcell.executors.ray.relay import missing
 from agentcell_protocol.version import __version__
 
 
@@ -19,9 +18,8 @@ class NodeActor:
         self._starting = Lock()
 
     def look(self, directories: Sequence[str]) -> dict[str, Any]:
-        """What its bridge wants to know of a node: its name, our version there, which directories it does not have."""
-        missing = [path for path in directories if not os.path.isdir(path)]  # noqa: PTH112 - an overlong name raises
-        return {"name": platform.node(), "version": __version__, "missing": missing}
+        """What its bridge wants to know of a node: our version there, and which directories it does not have."""
+        return {"version": __version__, "missing": missing(directories)}
 
     def address(self) -> str:
         """The path of the keeper's socket; a new keeper's, if there is none any more. Raises OSError."""

@@ -1,7 +1,8 @@
 """The task: it has a node's keeper make one attempt, and hands back what that says. All it leaves is a connection."""
 
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from agentcell.executors.connection import attempt_lines
 from agentcell_protocol.version import __version__
@@ -19,16 +20,18 @@ _ADDRESSES: dict[str, str] = {}
 """What this process, which makes one attempt after the other, knows of keepers, by the names of their actors."""
 
 
-def relay(line: bytes, actors: str, version: str) -> Iterator[str | bytes]:
+def relay(line: bytes, actors: str, version: str, directories: Sequence[str]) -> Iterator[str | bytes]:
     """Make the attempt of this line: first the id of this node, then lines, one or more at a time.
 
     `actors` is what the names of the actors begin with, before the node's id. Raises OSError, and RuntimeError where
-    another version of ours is installed.
+    another version of ours is installed or a directory is not there, before it has done anything.
     """
     import ray
 
     if version != __version__:
         raise RuntimeError(f"agentcell {__version__} is installed there, and {version} is needed")
+    if absent := missing(directories):
+        raise RuntimeError(f"the directory {absent[0]} is not there")
     node = ray.get_runtime_context().get_node_id()
     yield node
     try:
@@ -36,6 +39,11 @@ def relay(line: bytes, actors: str, version: str) -> Iterator[str | bytes]:
     except (ConnectionRefusedError, FileNotFoundError):  # nobody has the line: there is another keeper by now
         _ADDRESSES.clear()
         yield from attempt_lines(_address(actors + node), line)
+
+
+def missing(directories: Sequence[str]) -> list[str]:
+    """Those that are not there on this node. Blocks."""
+    return [path for path in directories if not os.path.isdir(path)]  # noqa: PTH112 - pathlib raises for long names
 
 
 def _address(name: str) -> str:

@@ -12,6 +12,7 @@ and from its stdout:
 
     ready      {marker, max_sessions}                 the nodes are there, and each has a keeper
     failed     {marker, reason, remedy}               the last line
+    left_out   {marker, reason, remedy}               a node that is given no attempts, at any time
     said, ended                                       of an attempt, as its keeper said it
     lost       {marker, reason, has_begun}            nobody knows how it ended; nothing of it is left
     withdrawn  {marker}                               it was cancelled before any node had it
@@ -28,7 +29,8 @@ from agentcell.executors.wire import LEASE_SECONDS, line
 from agentcell_protocol.version import __version__
 
 OPEN, TAKEN = "open", "taken"
-FAILED, LOST, WITHDRAWN, REFUSED = "failed", "lost", "withdrawn", "refused"
+FAILED, LEFT_OUT = "failed", "left_out"
+LOST, WITHDRAWN, REFUSED = "lost", "withdrawn", "refused"
 
 OPENING = "opening"
 """The marker of what is said before the first attempt."""
@@ -47,11 +49,13 @@ CELL_MEMORY_MB = 256
 class RaySettings:
     """How attempts are made: `address` is that of a cluster's head, None for a cluster of this machine alone.
 
-    `directories` must be there on every node. The rest is for the nodes' keepers.
+    `directories` must be there on every node, and `left` are markers of which nothing is to be left on any. The rest is
+    for the nodes' keepers.
     """
 
     address: str | None = None
     directories: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
     cell_cpus: float = CELL_CPUS
     cell_memory_mb: float = CELL_MEMORY_MB
     lease_seconds: float = LEASE_SECONDS
@@ -68,4 +72,4 @@ class RaySettings:
     def of(cls, message: dict[str, Any]) -> "RaySettings":
         """Those of an `open` line."""
         members = {name: value for name, value in message.items() if name != "type"}
-        return cls(**{**members, "directories": tuple(members["directories"])})
+        return cls(**{**members, "directories": tuple(members["directories"]), "left": tuple(members["left"])})
