@@ -146,34 +146,36 @@ class History:
         id_, number = message.get("id"), message.get("attempt")
         if not isinstance(id_, str) or not _is_number(number) or not _is_started(message):
             return False
-        item = self._item(id_)
+        item = self._item(id_, number)
         item.digest, item.open = message["digest"], message
         item.line = line if isinstance(line := message.get("line"), int) else 0
         self.spending.retries += item.is_tried
-        item.is_tried, item.last_attempt = True, max(number, item.last_attempt)
+        item.is_tried = True
         return True
 
     def _ended(self, message: dict[str, Any]) -> bool:
         id_, number = message.get("id"), message.get("attempt")
         if not isinstance(id_, str) or not _is_number(number) or message.get("status") not in STATUSES:
             return False
-        item = self._item(id_)
-        item.is_tried, item.last_attempt = True, max(number, item.last_attempt)
+        item = self._item(id_, number)
+        item.is_tried = True
         self.spending.add(message.get("usage"), message.get("cost_usd"))
         if item.open is not None and item.open["attempt"] == number:
             item.open = None
-        if id_ not in self.finished:
-            item.ended = (*item.ended, message)
-        elif item.open is None:
-            self.finished.was_tried(id_, item.last_attempt)
+        if item.open is None and self.finished.was_tried(id_, item.last_attempt):
             del self._items[id_]
+        elif id_ not in self.finished:
+            item.ended = (*item.ended, message)
         return True
 
-    def _item(self, id_: str) -> _Item:
+    def _item(self, id_: str, number: int) -> _Item:
+        """The row, at which this attempt was made."""
         item = self._items.get(id_)
         if item is None:
             last_attempt = self.finished.last_attempt(id_)
             item = self._items[id_] = _Item(last_attempt, is_tried=last_attempt > 0)
+        if number > item.last_attempt:  # noqa: PLR1730 - this is quicker than max()
+            item.last_attempt = number
         return item
 
     def _reopened(self, message: dict[str, Any]) -> bool:
@@ -181,9 +183,10 @@ class History:
         if not isinstance(ids, list):
             return False
         for id_ in ids:
-            if isinstance(id_, str) and (id_ in self._items or self.finished.last_attempt(id_)):
-                item = self._item(id_)
-                self._items[id_] = _Item(item.last_attempt, open=item.open)
+            if isinstance(id_, str):
+                item = self._items.get(id_) or _Item(self.finished.last_attempt(id_))
+                if item.last_attempt:
+                    self._items[id_] = _Item(item.last_attempt, open=item.open)
         return True
 
 

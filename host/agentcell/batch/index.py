@@ -90,10 +90,12 @@ class Index:
         slot = self._slots[self._find(id_, _bytes(id_))]
         return HEAD.unpack_from(self._block, slot >> 32)[4] if slot else 0
 
-    def was_tried(self, id_: str, number: int) -> None:
-        """Have the row's entry say that this was the last attempt at it."""
+    def was_tried(self, id_: str, number: int) -> bool:
+        """Have the row's entry say that this was the last attempt at it; false when it has none."""
         slot = self._slots[self._find(id_, _bytes(id_))]
-        LAST.pack_into(self._block, (slot >> 32) + HEAD.size - LAST.size, number)
+        if slot:
+            LAST.pack_into(self._block, (slot >> 32) + HEAD.size - LAST.size, number)
+        return slot != 0
 
     def add(self, id_: str, entry: Entry) -> bool:
         """Take it in; false when the row has one."""

@@ -49,14 +49,15 @@ def test_what_is_moved_is_elsewhere_and_what_is_moved_nowhere_is_gone(entries: d
 def test_an_entry_can_be_told_of_a_later_attempt(entries: dict[str, Entry], data: st.DataObject) -> None:
     index = Index.of(entries)
     id_, number = data.draw(st.sampled_from([*entries])), data.draw(st.integers(0, MOST_ATTEMPTS))
-    index.was_tried(id_, number)
+    assert index.was_tried(id_, number)
     told = {**entries, id_: entries[id_]._replace(last_attempt=number)}
     assert list(index.items()) == list(told.items())
     assert [index.last_attempt(one) for one in told] == [entry.last_attempt for entry in told.values()]
 
 
 def test_of_a_row_without_an_entry_no_attempt_is_known() -> None:
-    assert Index().last_attempt("a") == 0
+    index = Index()
+    assert (index.was_tried("a", 1), index.last_attempt("a"), len(index)) == (False, 0, 0)
 
 
 def test_an_entry_takes_less_than_a_hundred_bytes() -> None:
