@@ -29,6 +29,9 @@ EVENTS = 5
 FAILURES = {Category.OVERLOADED: 0.01, Category.CRASHED: 0.005, Category.MAX_TURNS: 0.005}
 """The share of sessions that end so."""
 
+FILL_SECONDS = 60.0
+"""Until then the first sessions wait for each other, so that all nodes are in use from the beginning."""
+
 NODE_LOSS = 0.0005
 """The share of sessions whose node dies under them, with all others that it has."""
 
@@ -53,6 +56,7 @@ class SimulatedNodes:
     def __init__(self, nodes: int, seed: int = 1) -> None:
         self.max_sessions = nodes * SLOTS
         self.attempts = self.lost = 0
+        self._filled = anyio.Event()
         self._chance = random.Random(seed)
         self._nodes = [Node(f"node-{number}") for number in range(nodes)]
         self._turn = self._turns()
@@ -74,11 +78,15 @@ class SimulatedNodes:
         if order.stop.reason is not None:
             return Attempted(not_started(order.request, cancelled(order.stop.reason)))
         self.attempts += 1
+        if self.attempts == self.max_sessions:
+            self._filled.set()
         node, seconds = next(self._turn), self._chance.expovariate(1 / SESSION_SECONDS)
         dies, falls = self._chance.random() < NODE_LOSS, self._chance.random()
         with anyio.CancelScope() as session:
             node.sessions.add(session)
             self._tell(order)
+            with anyio.move_on_after(FILL_SECONDS):
+                await self._filled.wait()
             await anyio.sleep(seconds)
             if dies:
                 self.lost += 1

@@ -2,14 +2,15 @@
 
 argv: a directory to run in, how many rows, and how many nodes. All is the command's own, from the file of rows to the
 run directory, but for the executor. As JSON: the exit code, the attempts, the nodes that were lost, how many rows have
-a result and how many of these failed, CPU and attempts a second, both without the first ones, memory once all nodes are
-in use and at the end (MB), and the sizes of journal and results (bytes).
+a result and how many of these failed, CPU and attempts a second from the first one to the end, memory with all nodes in
+use and the most there ever was (MB), and the sizes of journal and results (bytes).
 """
 
 import json
 import sys
 import time
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 
 import psutil
 
@@ -20,30 +21,28 @@ from agentcell.run import Attempted
 from benchmarks.nodes import SimulatedNodes
 
 WARM = 500
-"""Attempts that have ended until caches have filled and all code has run."""
+"""Attempts that have ended until all code has run. All nodes are in use then."""
 
-FILLED = 2
-"""Times as many as run at a time: until they have ended what is under way is still becoming more."""
-
+KIBIBYTE = 1024
 MEBIBYTE = 1024 * 1024
 
 
 class Watched(SimulatedNodes):
-    """The same, with a look at this process when it is warm."""
+    """The same, with a look at this process when the first attempt is made, and when it is warm."""
 
     def __init__(self, nodes: int) -> None:
         super().__init__(nodes)
         self.ended = 0
-        self.begun = self.filled = Look()
+        self.begun = self.warm = Look()
 
     async def attempt(self, order: Order) -> Attempted:
         """As ever."""
+        if self.attempts == 0:
+            self.begun = Look()
         attempted = await super().attempt(order)
         self.ended += 1
         if self.ended == WARM:
-            self.begun = self.filled = Look()
-        elif self.ended == FILLED * self.max_sessions:
-            self.filled = Look()
+            self.warm = Look()
         return attempted
 
 
@@ -54,6 +53,7 @@ class Look:
         self.cpu = time.process_time()
         self.wall = time.monotonic()
         self.memory_mb = psutil.Process().memory_info().rss / MEBIBYTE
+        self.most_mb = getrusage(RUSAGE_SELF).ru_maxrss * KIBIBYTE / MEBIBYTE
 
 
 def run(directory: Path, rows: int, nodes: SimulatedNodes) -> int:
@@ -62,7 +62,7 @@ def run(directory: Path, rows: int, nodes: SimulatedNodes) -> int:
         for number in range(rows):
             row = {"session_name": f"row-{number}", "starting_message": f"Do {number}. " * 20}
             file.write(json.dumps({**row, "agent_type": "planner", "project_dir": str(directory)}) + "\n")
-    vars(agentcell.commands.batching)["executor_of"] = lambda _options: nodes
+    vars(agentcell.commands.batching)["executor_of"] = lambda *_given: nodes
     sys.argv[1:] = ["batch", str(directory / "rows.jsonl"), "--min-free-mb", "0", "--progress", "none"]
     try:
         main()
@@ -81,10 +81,10 @@ def summary(directory: Path, nodes: Watched, exit_code: int) -> dict[str, float]
         "lost_nodes": nodes.lost,
         "results": len(results),
         "failed": sum(line.startswith(b'{"status":"error"') for line in results),
-        "cpu_seconds_an_attempt": (end.cpu - begun.cpu) / (nodes.ended - WARM),
-        "attempts_a_second": (nodes.ended - WARM) / (end.wall - begun.wall),
-        "early_mb": nodes.filled.memory_mb,
-        "late_mb": end.memory_mb,
+        "cpu_seconds_an_attempt": (end.cpu - begun.cpu) / nodes.ended,
+        "attempts_a_second": nodes.ended / (end.wall - begun.wall),
+        "early_mb": nodes.warm.memory_mb,
+        "most_mb": end.most_mb,
         "journal_bytes": (directory / "rows.run/journal.jsonl").stat().st_size,
         "results_bytes": (directory / "rows.run/results.jsonl").stat().st_size,
     }
