@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -29,6 +30,14 @@ RAY = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
 
 END_SECONDS = 30.0
 
+HEAR_SECONDS = 120.0
+"""For a cluster, or another node of it, to come up: it takes some 15 s on a machine that has nothing else to do."""
+
+WORDS = "stderr"
+"""What the program says on it, in the cluster's place."""
+
+MOST_WORDS = 4000
+
 
 @dataclass
 class RayCluster:
@@ -43,7 +52,11 @@ class RayCluster:
     def hear(self) -> None:
         """Take what the program says next."""
         assert self.process.stdout is not None
-        told: dict[str, Any] = json.loads(self.process.stdout.readline())
+        said = ""
+        if select.select([self.process.stdout], [], [], HEAR_SECONDS)[0]:
+            said = self.process.stdout.readline()  # a whole one: it is said in one piece
+        assert said, f"the cluster said nothing; its last words were:\n{self._last_words}"
+        told: dict[str, Any] = json.loads(said)
         self.address = told["address"]
         self.raylets = {node["node"]: node["raylet"] for node in told["nodes"]}
 
@@ -63,6 +76,10 @@ class RayCluster:
         os.kill(raylet, signal.SIGKILL)
         self._say(f"reap {raylet}")
 
+    @property
+    def _last_words(self) -> str:
+        return (self.place / WORDS).read_text(errors="replace")[-MOST_WORDS:]
+
     def _say(self, word: str) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write(f"{word}\n")
@@ -76,7 +93,7 @@ def ray_cluster(nodes: int = 2, cpus: int = 2) -> Iterator[RayCluster]:
     mark = str(uuid4())
     place = tempfile.mkdtemp(prefix="rc-", dir="/tmp")  # a short one: sockets have their names below it
     surroundings = {name: os.environ[name] for name in PASSED if name in os.environ}
-    with Path(place, "stderr").open("w") as words:
+    with Path(place, WORDS).open("w") as words:
         process = subprocess.Popen(
             [sys.executable, "-P", PROGRAM, str(nodes), str(cpus)],
             stdin=subprocess.PIPE,

@@ -4,7 +4,7 @@ import click
 import pytest
 
 from agentcell.commands.places import MOST_SHOWN, place
-from agentcell.executors.ray import connecting
+from agentcell.executors.ray import absence
 
 OPTION = click.Option(["--on"])
 
@@ -14,7 +14,7 @@ def on(given: str) -> str | None:
 
 
 def test_without_ray_the_line_that_installs_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connecting, "find_spec", lambda _name: None)
+    monkeypatch.setattr(absence, "find_spec", lambda _name: None)
     with pytest.raises(click.BadParameter) as refused:
         on("ray")
     assert refused.value.message == "Ray is not installed here; pip install 'agentcell[ray]'"
@@ -34,5 +34,5 @@ def test_of_what_is_far_too_long_for_an_address_only_the_beginning_is_repeated()
 
 @pytest.mark.parametrize("given", ["ray", "ray://10.0.0.1:6379", "ray://[::1]:6379"])
 def test_a_cluster_is_named_by_its_address_or_by_none(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connecting, "find_spec", lambda _name: object())
+    monkeypatch.setattr(absence, "find_spec", lambda _name: object())
     assert on(given) == given

@@ -19,6 +19,10 @@ MAY_IMPORT = {
 
 PROTOCOL_LIBRARIES = {"orjson", "psutil", "pydantic", "pydantic_core", "typing_extensions"}
 
+RAY = "agentcell.executors.ray."
+EXECUTORS_OF_RAY = {RAY + name for name in ("executor", "flight", "link", "links", "loss", "verdict")}
+"""What the driver has of it: all else is another process's."""
+
 MAX_LINES = 50
 """Of a function, its docstring included: what is longer is two functions."""
 
@@ -57,6 +61,17 @@ def test_what_checks_a_project_knows_no_agent_and_no_session(module: Module) -> 
 def test_what_a_projects_own_interpreter_runs_needs_nothing_of_ours_and_no_new_python(module: Module) -> None:
     assert roots(module) <= {"coverage", "pytest"}
     ast.parse(module.path.read_text("utf-8"), feature_version=(3, 9))
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m.name in EXECUTORS_OF_RAY], ids=lambda m: m.name)
+def test_who_runs_sessions_on_ray_knows_its_bridge_by_what_is_said_only(module: Module) -> None:
+    ours = {name for name in module.imports() if name.startswith(RAY)}
+    assert ours <= EXECUTORS_OF_RAY | {f"{RAY}absence", f"{RAY}talk"}
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if ".executors.keeper" in m.name], ids=lambda m: m.name)
+def test_a_keeper_knows_neither_ray_nor_who_started_it(module: Module) -> None:
+    assert [name for name in module.imports() if "ray" in name.split(".")] == []
 
 
 @pytest.mark.parametrize("module", [m for m in MODULES if m.package == "agentcell_protocol"], ids=lambda m: m.name)

@@ -24,7 +24,7 @@ def place(_context: click.Context, _option: click.Parameter, given: str | None) 
         shown = given if len(given) <= MOST_SHOWN else given[: MOST_SHOWN - 1] + "…"
         raise click.BadParameter(f"{shown!r} is no place; give ray, or ray://HOST:PORT with the address of its head")
     from agentcell.errors import ExecutorError
-    from agentcell.executors.ray.connecting import check_installed
+    from agentcell.executors.ray.absence import check_installed
 
     try:
         check_installed()

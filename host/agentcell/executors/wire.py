@@ -45,8 +45,16 @@ LEASE_SECONDS: Final = 30.0
 END_SECONDS: Final = 30
 """From there until nothing of a keeper and its cells is left: it takes half of that, and is killed after all of it."""
 
+LAST_SECONDS: Final = 5.0
+"""For what ends when a keeper has, and for the last word to one that is still on its way."""
+
 WIRE_LIMIT: Final = LINE_LIMIT + 4 * 1024 * 1024
 """Bytes in the longest line: one of a cell with what is said around it."""
+
+
+def gone_seconds(lease_seconds: float) -> float:
+    """After so long without a word to a keeper with this lease nothing of it and its cells is left."""
+    return lease_seconds + END_SECONDS + LAST_SECONDS
 
 
 def line(kind: str, **members: Any) -> bytes:

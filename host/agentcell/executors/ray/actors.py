@@ -15,10 +15,10 @@ THREADS = 16
 """Of an actor: some of its methods wait, and what is said meanwhile must not."""
 
 NAME_SECONDS = 10.0
-"""For the name of an actor that is gone to be free again."""
+"""For the name of an actor that was killed to be free again: it is as soon as the head has taken note of that."""
 
 RETRY_SECONDS = 0.2
-"""Between two tries to have the name."""
+"""Between two tries to have the name, which each ask the head."""
 
 
 class Actors:

@@ -17,16 +17,16 @@ from anyio.abc import TaskGroup
 from agentcell.errors import ExecutorError
 from agentcell.executors import wire
 from agentcell.executors.ray import talk
+from agentcell.executors.ray.absence import SEE_LOG
 from agentcell.executors.ray.cluster import Cluster
 from agentcell.executors.ray.connecting import connected
 from agentcell.executors.ray.courier import Courier
 from agentcell.executors.ray.talk import OPENING, RaySettings
 from agentcell.executors.wire import END_SECONDS, WIRE_LIMIT, line
 from agentcell.pipes import PipeReader, PipeWriter
+from agentcell.standard import STDERR, STDIN, STDOUT
 from agentcell_protocol.codec import decode
 from agentcell_protocol.framing import LineFramer, Overlong
-
-STDIN, STDOUT, STDERR = 0, 1, 2
 
 CLOSE_SECONDS = END_SECONDS + 5.0
 """For the keepers to end, and to say so."""
@@ -60,7 +60,7 @@ async def _serve(reader: PipeReader, writer: PipeWriter) -> None:
     except Exception as failure:  # noqa: BLE001 - the outermost frame: whoever waits is told
         traceback.print_exc(file=sys.stderr)
         told = f"the bridge to Ray has failed: {type(failure).__name__}: {failure}"
-        await voice.say(line(talk.FAILED, marker=OPENING, reason=told, remedy="see what Ray has logged"))
+        await voice.say(line(talk.FAILED, marker=OPENING, reason=told, remedy=SEE_LOG))
 
 
 async def _messages(reader: PipeReader) -> AsyncGenerator[dict[str, Any], None]:

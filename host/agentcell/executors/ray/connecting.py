@@ -4,15 +4,13 @@ import os
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import Any
 
 from agentcell.errors import ExecutorError
+from agentcell.executors.ray.absence import SEE_LOG, START
 from agentcell.executors.ray.cluster import Cluster, Tell
 from agentcell.executors.ray.relay import NAMESPACE
 from agentcell.executors.ray.talk import RaySettings
-
-INSTALL = "pip install 'agentcell[ray]'"
 
 LOOPBACK = "127.0.0.1"
 
@@ -28,13 +26,10 @@ OBJECT_STORE_BYTES = 256 * 1024 * 1024
 REACH_SECONDS = 10.0
 """For the head to accept a connection; Ray itself would try for minutes, and then end the process."""
 
-NO_CLUSTER = "start one with ray start --head, and give the address of its head, such as 10.0.0.1:6379"
-
 
 @contextmanager
 def connected(settings: RaySettings, tell: Tell) -> Iterator[Cluster]:
     """The cluster at the address, or one of this machine alone. Raises ExecutorError. Blocks."""
-    check_installed()
     if settings.address is not None:
         check_address(settings.address)
     set_up(OWN_VARIABLES if settings.address is None else VARIABLES)
@@ -45,12 +40,6 @@ def connected(settings: RaySettings, tell: Tell) -> Iterator[Cluster]:
         yield Cluster(ray, settings, tell)
     finally:
         ray.shutdown()
-
-
-def check_installed() -> None:
-    """Raises ExecutorError where Ray is not installed. It is not imported."""
-    if find_spec("ray") is None:
-        raise ExecutorError("Ray is not installed here", INSTALL)
 
 
 def check_address(address: str) -> None:
@@ -89,5 +78,5 @@ def _place(address: str | None) -> dict[str, Any]:
 def _no_cluster(address: str | None, failure: Exception) -> ExecutorError:
     said = str(failure).strip().partition("\n")[0]
     if address is None:
-        return ExecutorError(f"a Ray cluster cannot be brought up on this machine: {said}", "see what Ray has logged")
-    return ExecutorError(f"there is no Ray cluster at {address} that can be used from here: {said}", NO_CLUSTER)
+        return ExecutorError(f"a Ray cluster cannot be brought up on this machine: {said}", SEE_LOG)
+    return ExecutorError(f"there is no Ray cluster at {address} that can be used from here: {said}", START)

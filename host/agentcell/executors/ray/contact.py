@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 
-from agentcell.executors.wire import ALIVE, CANCEL, END_SECONDS, line
+from agentcell.executors.wire import ALIVE, CANCEL, END_SECONDS, gone_seconds, line
 
 ANSWER_SECONDS = 60.0
 """For an actor, which may just be starting its keeper, to answer."""
@@ -16,9 +16,6 @@ SETTLE_SECONDS = 90.0
 
 ALIVES_PER_LEASE = 6
 """How often it is said within a lease that somebody is there: several may be late."""
-
-LAST_SECONDS = 5.0
-"""For what ends when its keeper has, and for the last word to a keeper that is still on its way."""
 
 TRIES = 2
 """A node's actor is asked, and when that does not answer, a new one."""
@@ -106,7 +103,7 @@ class Contact:
         """Leave its keeper alone from now on."""
         if not self.is_given_up:
             self.is_given_up = True
-            self._over_at = anyio.current_time() + self._lease_seconds + END_SECONDS + LAST_SECONDS
+            self._over_at = anyio.current_time() + gone_seconds(self._lease_seconds)
 
     async def begin_again(self) -> None:
         """Make another actor on a node that was given up, now that its keeper has ended; it may not be possible yet."""

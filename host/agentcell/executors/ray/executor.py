@@ -11,7 +11,7 @@ from typing import Self
 import anyio
 
 from agentcell.errors import ExecutorError
-from agentcell.executors.ray.connecting import check_installed
+from agentcell.executors.ray.absence import check_installed
 from agentcell.executors.ray.flight import ABANDON_SECONDS, Flight
 from agentcell.executors.ray.links import CLOSED, Links, OnWarning
 from agentcell.executors.ray.talk import CELL_CPUS, CELL_MEMORY_MB, RaySettings

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentcell.errors import ExecutorError
+from agentcell.executors.paths import SHARE
 from agentcell.executors.ray.contact import UnreachableError
-
-SHARE = "put it on a file system that all nodes share, at the same path on each of them"
 
 
 def fault_seen(seen: Mapping[str, Any], name: str, version: str) -> ExecutorError | None:

@@ -11,13 +11,12 @@ from agentcell.errors import ExecutorError
 from agentcell.executors import wire
 from agentcell.executors.opening import unless
 from agentcell.executors.ray import talk
-from agentcell.executors.ray.contact import LAST_SECONDS
 from agentcell.executors.ray.link import Lane, Link
 from agentcell.executors.ray.links import Links
 from agentcell.executors.ray.loss import Signature, lost, signature
 from agentcell.executors.ray.talk import TAKEN, RaySettings
 from agentcell.executors.ray.verdict import given, no_node, no_room, not_begun
-from agentcell.executors.wire import ATTEMPT, CANCEL, END_SECONDS, SAID, line, packed
+from agentcell.executors.wire import ATTEMPT, CANCEL, SAID, gone_seconds, line, packed
 from agentcell.listener import Listener
 from agentcell.orders import Order
 from agentcell.reap import GRACE_SECONDS, in_thread
@@ -182,7 +181,7 @@ class Flight:
         try:
             await self._links.settle([self._marker])
         except ExecutorError:  # then its keeper sees by itself that nobody is there
-            await anyio.sleep(self._settings.lease_seconds + END_SECONDS + LAST_SECONDS)
+            await anyio.sleep(gone_seconds(self._settings.lease_seconds))
 
     @property
     def _line(self) -> bytes:

@@ -16,7 +16,7 @@ import anyio
 
 from agentcell.environment import inherited_environment
 from agentcell.errors import ExecutorError
-from agentcell.executors.ray.connecting import NO_CLUSTER
+from agentcell.executors.ray.absence import SEE_LOG, START
 from agentcell.executors.ray.talk import FAILED, LEFT_OUT, OPENING, RaySettings
 from agentcell.executors.wire import END_SECONDS, SETTLE, WIRE_LIMIT, line
 from agentcell.pipes import PipeReader, PipeWriter
@@ -107,13 +107,13 @@ class Link:
             await self.say(self._settings.as_line())
             said = await lane.next()
             if said is None:
-                raise BridgeEndedError(f"the bridge to Ray has ended: {self._last_words()}", "see what Ray has logged")
+                raise BridgeEndedError(f"the bridge to Ray has ended: {self._last_words()}", SEE_LOG)
             if said["type"] == FAILED:
                 raise ExecutorError(said["reason"], said["remedy"])
             return int(said["max_sessions"])
         address = self._settings.address
         where = "on this machine" if address is None else f"at {address}"
-        raise ExecutorError(f"there was no Ray cluster {where} after {OPEN_SECONDS:g} s", NO_CLUSTER)
+        raise ExecutorError(f"there was no Ray cluster {where} after {OPEN_SECONDS:g} s", START)
 
     async def settle(self, markers: Sequence[str]) -> int | None:
         """Have what is left of these ended on every node; how many processes were, None when the bridge is gone."""

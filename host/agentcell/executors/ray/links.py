@@ -6,11 +6,12 @@ from dataclasses import replace
 import anyio
 
 from agentcell.errors import ExecutorError
+from agentcell.executors.ray.absence import SEE_LOG
 from agentcell.executors.ray.link import CLOSE_SECONDS, BridgeEndedError, Link, OnLeftOut
 from agentcell.executors.ray.talk import RaySettings
 
 TRIES = 3
-"""Bridges that are asked to settle something, one after the other."""
+"""Bridges that are asked to settle something, one after the other: where three have ended, a fourth would, too."""
 
 ABORT_SECONDS = 5.0
 """For a bridge that is not there yet to end by itself: it has no cells."""
@@ -60,7 +61,7 @@ class Links:
         for _ in range(TRIES):
             if (swept := await (await self.get()).settle(markers)) is not None:
                 return swept
-        raise ExecutorError("one bridge to Ray after the other has ended", "see what Ray has logged")
+        raise ExecutorError("one bridge to Ray after the other has ended", SEE_LOG)
 
     async def close(self) -> None:
         """End the bridge, and have no other. Bounded; to be shielded."""

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any
 
+from agentcell.executors.paths import missing
 from agentcell.executors.ray.keeping import Keeping
-from agentcell.executors.ray.relay import missing
 from agentcell_protocol.version import __version__
 
 

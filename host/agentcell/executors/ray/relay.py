@@ -1,10 +1,10 @@
 """The task: it has a node's keeper make one attempt, and hands back what that says. All it leaves is a connection."""
 
-import os
 import time
 from collections.abc import Iterator, Sequence
 
 from agentcell.executors.connection import attempt_lines
+from agentcell.executors.paths import missing
 from agentcell_protocol.version import __version__
 
 NAMESPACE = "agentcell"
@@ -14,7 +14,7 @@ ACTOR_SECONDS = 60.0
 """For a node's actor, and its keeper, to be there: a node that has just joined gets them when it is first met."""
 
 LOOK_SECONDS = 0.1
-"""Between two looks for an actor that is not there yet."""
+"""Between two looks for an actor that is not there yet: it takes a second to come, and each look asks the head."""
 
 _ADDRESSES: dict[str, str] = {}
 """What this process, which makes one attempt after the other, knows of keepers, by the names of their actors."""
@@ -39,11 +39,6 @@ def relay(line: bytes, actors: str, version: str, directories: Sequence[str]) ->
     except (ConnectionRefusedError, FileNotFoundError):  # nobody has the line: there is another keeper by now
         _ADDRESSES.clear()
         yield from attempt_lines(_address(actors + node), line)
-
-
-def missing(directories: Sequence[str]) -> list[str]:
-    """Those that are not there on this node. Blocks."""
-    return [path for path in directories if not os.path.isdir(path)]  # noqa: PTH112 - pathlib raises for long names
 
 
 def _address(name: str) -> str:
