@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, BinaryIO, NamedTuple
@@ -117,7 +118,7 @@ def checked_defaults(members: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _nothing(line: Taken, error: RequestError) -> Problem:
-    return Problem(line.number, line.offset, f"line-{line.number}", error)
+    return Problem(line.number, line.offset, f"line-{line.number}", copy(error))
 
 
 def _read(line: Taken, members: dict[str, Any], content: str, rules: Rules) -> Row | Problem:
@@ -131,7 +132,8 @@ def _read(line: Taken, members: dict[str, Any], content: str, rules: Rules) -> R
         return Row(line.number, line.offset, parsed.identity, content, parsed, limits, line.checksum)
     except RequestError as refusal:
         id_ = _own_id(members) or f"line-{line.number}"
-        return Problem(line.number, line.offset, id_, refusal, content, names_in(members))
+        told = copy(refusal)  # as it was raised it holds the frames that it came through, and with them the line
+        return Problem(line.number, line.offset, id_, told, content, names_in(members))
 
 
 def _known(line: Taken, members: Mapping[str, Any], content: str, is_known: IsKnown) -> KnownRow | None:

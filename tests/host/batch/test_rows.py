@@ -129,6 +129,7 @@ def test_what_is_wrong_is_said_of_that_line_only(project: Path, text: bytes, rea
     assert (told(before), told(after)) == ((1, "a", None), (3, "b", None))
     assert isinstance(problem, Problem)
     assert (problem.number, problem.id, str(problem.error)[: len(reason)]) == (2, "line-2", reason)
+    assert (problem.error.__traceback__, problem.error.__context__) == (None, None)  # they would hold the line
 
 
 def test_an_id_of_200_emoji_is_one(project: Path) -> None:
