@@ -1,6 +1,6 @@
 """What a hundred thousand rows on a thousand nodes cost their driver, with sessions and nodes that fail meanwhile.
 
-The nodes are simulated, everything else is the command's own. Takes about ten minutes.
+The nodes are simulated, everything else is the command's own. Takes about twenty minutes.
 """
 
 import json
