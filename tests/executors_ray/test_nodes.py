@@ -9,9 +9,9 @@ import pytest
 from ray.exceptions import RayError
 
 from agentcell.errors import ExecutorError
+from agentcell.executors.paths import SHARE
 from agentcell.executors.ray import cluster as cluster_module
 from agentcell.executors.ray.cluster import Cluster
-from agentcell.executors.ray.fault import SHARE
 from agentcell.executors.ray.talk import RaySettings
 from agentcell_protocol.version import __version__
 
