@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
-from ray.exceptions import RayError
+from ray.exceptions import ActorDiedError, RayError
 
 from agentcell.errors import ExecutorError
 from agentcell.executors.paths import SHARE
@@ -40,6 +40,8 @@ class FakeActor:
 
     async def _answer(self, method: str, *arguments: Any) -> Any:
         seen = self._ray.seen.get(self._node, RayError("it is gone"))
+        if isinstance(seen, ActorDiedError):
+            self._ray.seen[self._node] = FINE  # the next one lives
         if isinstance(seen, Exception):
             raise seen
         if method == "settle":
@@ -173,6 +175,14 @@ async def test_where_no_node_can_make_attempts_that_is_said_and_why() -> None:
     ray.seen.update({NODE: OLD, OTHER: RayError("slow")})
     with pytest.raises(ExecutorError, match=r"agentcell 0\.0\.1 is installed on node ab"):
         await cluster_of(ray).open()
+
+
+async def test_an_actor_that_is_killed_while_it_starts_has_a_successor() -> None:
+    ray = FakeRay()
+    ray.seen[NODE] = ActorDiedError()
+    cluster = cluster_of(ray)
+    await cluster.open()
+    assert (ray.made, cluster.contact(NODE).is_ready) == (2, True)
 
 
 async def test_a_node_that_has_its_directories_again_gets_attempts_again() -> None:

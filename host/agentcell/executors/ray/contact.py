@@ -63,14 +63,14 @@ class Contact:
 
     async def look(self, directories: Sequence[str]) -> dict[str, Any]:
         """What the node is. Raises UnreachableError."""
-        seen: dict[str, Any] = await self._ask(self._actor, "look", list(directories))
+        seen: dict[str, Any] = await self._ask_anew("look", list(directories))
         return seen
 
     async def prepare(self, left: Sequence[str]) -> None:
         """Have a keeper there, and end what is `left` of a former run. Raises UnreachableError."""
-        await self._ask(self._actor, "address")
+        await self._ask_anew("address")
         if left:
-            await self._ask(self._actor, "settle", list(left), seconds=SETTLE_SECONDS)
+            await self._ask_anew("settle", list(left), seconds=SETTLE_SECONDS)
         self.is_ready = True
 
     async def keep_alive(self) -> None:
@@ -145,6 +145,17 @@ class Contact:
         """Wait until its keeper has ended by itself."""
         self.begin_giving_up()
         await anyio.sleep_until(self._over_at)
+
+    async def _ask_anew(self, method: str, *arguments: Any, seconds: float = ANSWER_SECONDS) -> Any:
+        """Ask its actor, and another one if that has died."""
+        actor = self._actor
+        try:
+            return await self._ask(actor, method, *arguments, seconds=seconds)
+        except UnreachableError as failure:
+            if failure.is_for_good or not failure.has_died:
+                raise
+        await self._renew(actor)
+        return await self._ask(self._actor, method, *arguments, seconds=seconds)
 
     async def _ask(self, actor: Any, method: str, *arguments: Any, seconds: float = ANSWER_SECONDS) -> Any:
         from ray.exceptions import ActorDiedError, ActorUnschedulableError, RayError
