@@ -74,6 +74,9 @@ class FakeRay:
             for node in self.seen
         ]
 
+    def get_runtime_context(self) -> Any:
+        return SimpleNamespace(get_node_id=lambda: NODE)
+
     def kill(self, actor: FakeActor, *, no_restart: bool) -> None:
         assert no_restart
         self._names.pop(actor, None)
@@ -129,17 +132,17 @@ async def test_a_node_that_was_given_up_and_is_there_all_the_same_is_tried_again
 
 
 async def test_a_node_that_is_gone_is_forgotten_when_its_keeper_has_ended() -> None:
-    ray = FakeRay()
+    ray = FakeRay(NODE, OTHER)
     cluster = cluster_of(ray)
     await cluster._look()
-    contact = cluster.contact(NODE)
-    ray.seen.clear()
+    contact = cluster.contact(OTHER)
+    del ray.seen[OTHER]
     await cluster._look()
     assert contact.is_over
-    ray.seen[NODE] = FINE
+    ray.seen[OTHER] = FINE
     ray.forget()
     await cluster._look()
-    assert cluster.contact(NODE) is not contact
+    assert cluster.contact(OTHER) is not contact
 
 
 @pytest.mark.parametrize(
@@ -225,14 +228,24 @@ async def test_a_node_that_could_not_be_reached_is_swept_once_it_is() -> None:
     assert ray.settled == [(NODE, ["before"]), (OTHER, ["before"])]
 
 
+async def test_a_bridge_whose_own_node_has_died_ends() -> None:
+    ray, ended = FakeRay(NODE, OTHER), anyio.Event()
+    cluster = Cluster(ray, RaySettings(), Told(), end=ended.set)
+    await cluster.open()
+    assert not ended.is_set()
+    del ray.seen[NODE]
+    await cluster._look()
+    assert ended.is_set()
+
+
 async def test_what_waits_is_given_back_when_there_has_been_no_node_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_module, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(cluster_module, "DESERTED_SECONDS", 0.05)
     ray = FakeRay(NODE, OTHER)
-    ray.seen[OTHER] = OLD
+    ray.seen[NODE] = OLD
     cluster = cluster_of(ray, lease_seconds=BOUND_SECONDS)
     await cluster.open()
-    del ray.seen[NODE]
+    del ray.seen[OTHER]
     given_back: list[str] = []
     with anyio.fail_after(BOUND_SECONDS):
         async with anyio.create_task_group() as tasks:
@@ -242,5 +255,5 @@ async def test_what_waits_is_given_back_when_there_has_been_no_node_for_long(mon
                 tasks.cancel_scope.cancel()
 
             tasks.start_soon(cluster.tend, give_back)
-    why = f"agentcell 0.0.1 is installed on node cd, and {__version__} here"
+    why = f"agentcell 0.0.1 is installed on node ab, and {__version__} here"
     assert given_back == [f"no node has room for a cell of 0.5 cores and 256 MB; {why}"]

@@ -1,5 +1,7 @@
 """The cluster as the bridge sees it: its nodes, what they have room for, and which of them can make attempts."""
 
+import os
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -29,14 +31,22 @@ Tell = Callable[[ExecutorError], Awaitable[None]]
 T = TypeVar("T")
 
 
+def end_at_once() -> None:
+    """End this process: its node has died, and another process can go on."""
+    print("the node that the bridge was attached to has died", file=sys.stderr, flush=True)
+    os._exit(1)
+
+
 class Cluster:
     """To be made when Ray is connected; `ray` is its module. `tell` gets what is wrong with nodes that are left out."""
 
-    def __init__(self, ray: Any, settings: RaySettings, tell: Tell) -> None:
+    def __init__(self, ray: Any, settings: RaySettings, tell: Tell, *, end: Callable[[], object] = end_at_once) -> None:
         self.capacity = Capacity(cell_cpus=settings.cell_cpus, cell_memory_mb=settings.cell_memory_mb)
         self._ray = ray
         self._settings = settings
         self._tell = tell
+        self._end = end
+        self._own = ray.get_runtime_context().get_node_id()
         self._actors = Actors(ray, settings)
         self._contacts: dict[str, Contact] = {}
         self._nodes: dict[str, Mapping[str, Any]] = {}
@@ -52,6 +62,7 @@ class Cluster:
         """Have a keeper on every node that can have one. Raises ExecutorError for a cluster that cannot be used."""
         await self._look()
         problems = await self._meet_all()
+        await self._look()
         if problems and None not in problems:
             raise next(iter([*self._left_out.values(), *filter(None, problems)]))
         for contact in self._contacts.values():
@@ -129,6 +140,8 @@ class Cluster:
         One that was given up and is still there is then tried again.
         """
         self._nodes = alive = await self._actors.nodes()
+        if self._own not in alive:  # Ray starts nothing any more for a process whose node has died, and may not say so
+            self._end()
         self._left_out = {node: fault for node, fault in self._left_out.items() if node in alive}
         self._count()
         for node, contact in list(self._contacts.items()):
