@@ -41,7 +41,7 @@ class Setting:
     """The program's command, what its environment has besides, and how long anything may take, in seconds."""
 
     command: tuple[str, ...]
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
     patience: float = PATIENCE_SECONDS
 
 
