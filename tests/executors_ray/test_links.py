@@ -1,62 +1,22 @@
 """What a bridge says comes to whom it is said, whoever reads; and a bridge that is gone is replaced."""
 
-import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 import pytest
+from tests.executors_ray.bridges import READY, Bridge, opened
 
-import agentcell.executors.ray.link
 from agentcell.errors import ExecutorError
-from agentcell.executors.ray.links import Links
-from agentcell.executors.ray.talk import RaySettings
+from agentcell.executors.ray import link as link_module
 from agentcell.executors.wire import line
 
 pytestmark = pytest.mark.anyio
-
-BOUND_SECONDS = 60
-
-READY = """
-import json, os, sys
-def say(**message):
-    print(json.dumps(message), flush=True)
-say(type="ready", marker="opening", max_sessions=3)
-lines = map(json.loads, sys.stdin)
-next(lines)
-"""
 
 ECHO = READY + "for message in lines: say(type='echo', marker=message['to'], text=message['text'])"
 DIES = READY + "next(lines); os._exit(1)"
 SETTLES = READY + "for message in lines: say(type='settled', marker=message['marker'], swept=len(message['markers']))"
 FAILS = 'print(\'{"type": "failed", "marker": "opening", "reason": "no cluster", "remedy": "start one"}\')'
 FALLS = "raise SystemExit('something is missing')"
-
-Bridge = Callable[[str], None]
-
-
-@pytest.fixture
-def bridge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bridge:
-    """What to call for the bridges that start from then on to be this program."""
-    file = tmp_path / "bridge.py"
-    monkeypatch.setattr(agentcell.executors.ray.link, "BRIDGE", (sys.executable, "-P", str(file)))
-
-    def set_program(text: str) -> None:
-        file.write_text(text)
-
-    return set_program
-
-
-@asynccontextmanager
-async def opened() -> AsyncIterator[Links]:
-    links = Links(RaySettings())
-    try:
-        with anyio.fail_after(BOUND_SECONDS):
-            yield links
-    finally:
-        with anyio.CancelScope(shield=True):
-            await links.close()
 
 
 async def test_what_is_said_comes_to_whom_it_is_said_whoever_reads(bridge: Bridge) -> None:
@@ -144,7 +104,7 @@ async def test_those_who_wait_for_the_same_bridge_are_told_together_that_there_i
         async with anyio.create_task_group() as tasks:
             for _ in range(5):
                 tasks.start_soon(wait)
-    started = Path(agentcell.executors.ray.link.BRIDGE[-1]).with_name("starts").read_text()
+    started = Path(link_module.BRIDGE[-1]).with_name("starts").read_text()
     assert (failures, started) == (["no cluster"] * 5, "x")
 
 

@@ -40,6 +40,7 @@ EVENTS_WRITTEN = [
     journal.paused(1.0, reason="r"),
     journal.resumed(1.0),
     journal.reopened(1.0, ids=["a"]),
+    journal.left(1.0, markers=["m"]),
     journal.closed(1.0, reason="r"),
 ]
 

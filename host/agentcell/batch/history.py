@@ -73,7 +73,8 @@ class History:
     """The journal's lines, one after the other, on top of the results, which may change meanwhile.
 
     `opened`, `closed` and `paused` are the last lines of these kinds that still hold, or None. `spending` is that of
-    all attempts that have ended, those at rows that were run again later among them.
+    all attempts that have ended, those at rows that were run again later among them. `left` are the markers of cells
+    whose end nobody saw, and that nobody has swept on all machines since.
 
     Of a row that is finished, and no attempt at which is open, only what its entry in the index says is kept.
     """
@@ -84,6 +85,7 @@ class History:
         self.opened: dict[str, Any] | None = None
         self.closed: dict[str, Any] | None = None
         self.paused: dict[str, Any] | None = None
+        self.left: set[str] = set()
         self._items: dict[str, _Item] = {}
 
     def pending(self) -> Iterator[str]:
@@ -140,6 +142,8 @@ class History:
                 self.paused = message
             case "resumed":
                 self.paused = None
+            case "left":
+                return self._left(message)
         return True
 
     def _started(self, message: dict[str, Any]) -> bool:
@@ -187,6 +191,13 @@ class History:
                 item = self._items.get(id_) or _Item(self.finished.last_attempt(id_))
                 if item.last_attempt:
                     self._items[id_] = _Item(item.last_attempt, open=item.open)
+        return True
+
+    def _left(self, message: dict[str, Any]) -> bool:
+        markers = message.get("markers")
+        if not isinstance(markers, list):
+            return False
+        self.left = {marker for marker in markers if isinstance(marker, str)}
         return True
 
 

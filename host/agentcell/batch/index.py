@@ -3,8 +3,8 @@
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
-from copy import copy
 from struct import Struct
+from threading import Lock
 from typing import NamedTuple, Self
 
 HEAD = Struct("<QIIII")
@@ -43,14 +43,17 @@ class Index:
 
     All of them are in one block of bytes, a head, an id and a digest each, so that none is an object. A table that has
     a third of its slots free says where they are: in a slot is where the record begins, and half of its id's hash. It
-    is the first that is free from where the hash points to; 0 is a free one.
+    is the first that is free from where the hash points to; 0 is a free one. One thread may write while another looks.
     """
 
     def __init__(self) -> None:
         self.kinds: Counter[Kind] = Counter()
         self._numbers: dict[Kind, int] = {}
         self._kinds: list[Kind] = []
-        self._clear()
+        self._size = 0
+        self._block = bytearray(1)  # so that no record begins at 0
+        self._slots = array("Q", bytes(8 * FEWEST_SLOTS))
+        self._lock = Lock()
 
     @classmethod
     def of(cls, entries: dict[str, Entry]) -> Self:
@@ -64,7 +67,8 @@ class Index:
         return self._size
 
     def __contains__(self, id_: str) -> bool:
-        return self._slots[self._find(id_, _bytes(id_))] != 0
+        with self._lock:
+            return self._slots[self._find(id_, _bytes(id_))] != 0
 
     def __iter__(self) -> Iterator[str]:
         return (id_ for id_, _ in self.items())
@@ -82,23 +86,41 @@ class Index:
 
     def get(self, id_: str) -> Entry | None:
         """That of the row, if it has one."""
-        slot = self._slots[self._find(id_, _bytes(id_))]
-        return self._record(slot >> 32)[0] if slot else None
+        with self._lock:
+            slot = self._slots[self._find(id_, _bytes(id_))]
+            return self._record(slot >> 32)[0] if slot else None
 
     def last_attempt(self, id_: str) -> int:
         """That of the row's entry, 0 where it has none."""
-        slot = self._slots[self._find(id_, _bytes(id_))]
-        return HEAD.unpack_from(self._block, slot >> 32)[4] if slot else 0
+        with self._lock:
+            slot = self._slots[self._find(id_, _bytes(id_))]
+            return HEAD.unpack_from(self._block, slot >> 32)[4] if slot else 0
 
     def was_tried(self, id_: str, number: int) -> bool:
         """Have the row's entry say that this was the last attempt at it; false when it has none."""
-        slot = self._slots[self._find(id_, _bytes(id_))]
-        if slot:
-            LAST.pack_into(self._block, (slot >> 32) + HEAD.size - LAST.size, number)
-        return slot != 0
+        with self._lock:
+            slot = self._slots[self._find(id_, _bytes(id_))]
+            if slot:
+                LAST.pack_into(self._block, (slot >> 32) + HEAD.size - LAST.size, number)
+            return slot != 0
 
     def add(self, id_: str, entry: Entry) -> bool:
         """Take it in; false when the row has one."""
+        with self._lock:
+            return self._add(id_, entry)
+
+    def move(self, moved: Callable[[int], int | None]) -> None:
+        """Have each offset be what it is moved to; entries that are moved to None are gone."""
+        other = type(self)()
+        for id_, entry in self.items():
+            if (offset := moved(entry.offset)) is not None:
+                other.add(id_, entry._replace(offset=offset))
+        with self._lock:
+            self.kinds.clear()
+            self.kinds.update(other.kinds)
+            vars(self).update({**vars(other), "kinds": self.kinds, "_lock": self._lock})
+
+    def _add(self, id_: str, entry: Entry) -> bool:
         name = _bytes(id_)
         slot = self._find(id_, name)
         if self._slots[slot]:
@@ -116,20 +138,6 @@ class Index:
         if self._size * 3 > len(self._slots) * 2:
             self._grow()
         return True
-
-    def move(self, moved: Callable[[int], int | None]) -> None:
-        """Have each offset be what it is moved to; entries that are moved to None are gone."""
-        former = copy(self)
-        self._clear()
-        for id_, entry in former.items():
-            if (offset := moved(entry.offset)) is not None:
-                self.add(id_, entry._replace(offset=offset))
-
-    def _clear(self) -> None:
-        self._size = 0
-        self._block = bytearray(1)  # so that no record begins at 0
-        self._slots = array("Q", bytes(8 * FEWEST_SLOTS))
-        self.kinds.clear()
 
     def _find(self, id_: str, name: bytes) -> int:
         """The slot of the row, whose id is this in bytes, or the free one in which it is to be put."""
@@ -156,14 +164,15 @@ class Index:
         return Entry(offset, status, category, digest, last), start, end, after
 
     def _grow(self) -> None:
-        former, self._slots = self._slots, array("Q", bytes(16 * len(self._slots)))
-        slots, last = self._slots, len(self._slots) - 1
-        for found in former:
+        slots = array("Q", bytes(16 * len(self._slots)))
+        last = len(slots) - 1
+        for found in self._slots:
             if found:
                 slot = found & HASH & last
                 while slots[slot]:
                     slot = (slot + 1) & last
                 slots[slot] = found
+        self._slots = slots
 
 
 def _bytes(text: str) -> bytes:

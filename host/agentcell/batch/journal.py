@@ -78,6 +78,11 @@ def reopened(at: float, *, ids: Collection[str]) -> Message:
     return {"at": at, "event": "reopened", "ids": sorted(ids)}
 
 
+def left(at: float, *, markers: Collection[str]) -> Message:
+    """Of these cells, and no others, nobody saw the end: something of them may be left on other machines."""
+    return {"at": at, "event": "left", "markers": sorted(markers)}
+
+
 def closed(at: float, *, reason: str) -> Message:
     """The host has ended by itself."""
     return {"at": at, "event": "closed", "reason": reason}

@@ -32,15 +32,11 @@ NOT_ITS_FAULT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """The processes that were ended, and the ids of rows whose result was found, and of those that run again.
-
-    `markers` are those of all cells that nobody saw the end of, on whichever machine.
-    """
+    """The processes that were ended, and the ids of rows whose result was found, and of those that run again."""
 
     swept: int = 0
     picked_up: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
-    markers: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """One line for people; empty when nothing was left."""
@@ -57,15 +53,19 @@ class Recovery:
 def recover(run: "RunDirectory") -> Recovery:
     """Leave no attempt open: what still runs is ended, what was answered is taken, all else runs again. Blocks.
 
-    That a row runs again because its host died costs it no retry. Raises OSError.
+    That a row runs again because its host died costs it no retry. What may be left on other machines is noted, until
+    somebody has swept it there. Raises OSError.
     """
     left = list(run.history.open_attempts())
     swept = sweep_marked([attempt.marker for _, attempt in left if attempt.boot_id == boot_id()])
     if left:
-        run.record(*(journal.ended(time.time(), id=id_, tried=_tried(run, id_, attempt)) for id_, attempt in left))
+        run.record(
+            journal.left(time.time(), markers=run.history.left | {attempt.marker for _, attempt in left}),
+            *(journal.ended(time.time(), id=id_, tried=_tried(run, id_, attempt)) for id_, attempt in left),
+        )
     picked_up = [id_ for id_ in list(run.history.pending()) if _pick_up(run, id_)]
     lost = tuple(id_ for id_, _ in left if id_ not in run.results.index)
-    return Recovery(swept, tuple(picked_up), lost, tuple(attempt.marker for _, attempt in left))
+    return Recovery(swept, tuple(picked_up), lost)
 
 
 def read_result(folder: Path, id: str) -> SessionResult | None:  # noqa: A002 - it is what it is called everywhere

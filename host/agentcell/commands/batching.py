@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -11,6 +11,7 @@ from typing import BinaryIO
 import anyio
 import click
 
+from agentcell.batch import journal
 from agentcell.batch.batch import Batch
 from agentcell.batch.directory import RunDirectory, is_run_directory
 from agentcell.batch.display import Display
@@ -33,6 +34,7 @@ from agentcell.errors import ExecutorError, RunDirectoryError
 from agentcell.executors.executor import Executor
 from agentcell.executors.opening import unless
 from agentcell.host import Host
+from agentcell.reap import in_thread
 from agentcell.signals import cancelling_on_signals
 from agentcell.terminal import one_line
 from agentcell_protocol.codec import encode
@@ -95,7 +97,7 @@ def _run_plan(plan: RowPlan, run: RunDirectory, settings: Settings, options: Bat
         on_result = _print if options.as_json else None
         begin = partial(Batch, rows, run=run, settings=settings, tally=tally, on_result=on_result)
         started = partial(begin, on_change=display.show)
-        end = anyio.run(_run_signalled, started, options.jobs, executor_of(options, display.say), run.recovery.markers)
+        end = anyio.run(_run_signalled, started, options.jobs, executor_of(options, display.say), run)
         display.show(end.snapshot)
     has_done_nothing = end.reason is None and len(run.results.index) == kept
     return replace(end, reason=nothing_to_do(end.snapshot, _retriable(plan, end.snapshot))) if has_done_nothing else end
@@ -109,23 +111,25 @@ def _retriable(plan: RowPlan, snapshot: Snapshot) -> int:
 
 
 async def _run_signalled(
-    batch: Callable[..., Batch], jobs: int | None, executor: Executor | None, left: Sequence[str]
+    batch: Callable[..., Batch], jobs: int | None, executor: Executor | None, run: RunDirectory
 ) -> BatchEnd:
-    """The batch, once what may be `left` of a former run's cells is ended where it runs."""
+    """The batch, once what may be left of former runs' cells is ended where it runs."""
     interruption = Interruption()
     async with cancelling_on_signals(interruption), AsyncExitStack() as lifetime:
         if executor is not None:
-            await unless(partial(interruption.reached, DRAIN), partial(_open, executor, lifetime, left))
+            await unless(partial(interruption.reached, DRAIN), partial(open_executor, executor, lifetime, run))
         if interruption.reason is not None:
             executor = None  # it may not be open, and nothing is begun
         host = await lifetime.enter_async_context(Host(max_sessions=jobs))
         return await batch(host=host, interruption=interruption, executor=executor).run()
 
 
-async def _open(executor: Executor, lifetime: AsyncExitStack, left: Sequence[str]) -> None:
+async def open_executor(executor: Executor, lifetime: AsyncExitStack, run: RunDirectory) -> None:
+    """Open it for as long as that lives, and end there what former runs of the directory may have left."""
     await lifetime.enter_async_context(executor)
-    if left:
-        await executor.sweep(left)
+    if run.history.left:
+        await executor.sweep(sorted(run.history.left))
+        await in_thread(partial(run.record, journal.left(time.time(), markers=())))
 
 
 def _display(options: BatchOptions) -> Display:

@@ -79,7 +79,7 @@ def test_where_nothing_was_left_nothing_is_done(tmp_path: Path) -> None:
 
 def test_a_result_that_nobody_took_is_its_rows(tmp_path: Path) -> None:
     with reopened(tmp_path, start(), result=DONE) as run:
-        assert run.recovery == Recovery(picked_up=("a",), markers=("m",))
+        assert run.recovery == Recovery(picked_up=("a",))
         line = line_of(run, "a")
     expected = DONE.model_copy(update={"attempts": [as_attempt(DONE)]}).to_message()
     assert line == {**orjson.loads(orjson.dumps(expected)), "digest": "1:aa", "line": 4}
@@ -128,7 +128,7 @@ def test_one_that_was_taken_is_not_taken_twice(tmp_path: Path) -> None:
         (run.folder("a", 1) / "result.json").write_bytes(orjson.dumps(DONE.to_message()))
         run.results.add_now("a", "1:aa", 4, DONE)
     with begun(tmp_path) as run:
-        assert (run.recovery, list(run.history.open_attempts())) == (Recovery(markers=("m",)), [])
+        assert (run.recovery, list(run.history.open_attempts())) == (Recovery(), [])
     assert len((tmp_path / "results.jsonl").read_bytes().splitlines()) == 1
 
 
@@ -147,7 +147,7 @@ def test_one_that_was_taken_is_not_taken_twice(tmp_path: Path) -> None:
 )
 def test_without_one_the_row_runs_again_and_that_costs_it_nothing(tmp_path: Path, content: bytes | None) -> None:
     with reopened(tmp_path, start(), result=content) as run:
-        assert run.recovery == Recovery(lost=("a",), markers=("m",))
+        assert run.recovery == Recovery(lost=("a",))
         item = run.history.of("a")
     assert item is not None
     assert item.past == (Tried(as_attempt(failed(LOST, session_id=SESSION)), is_counted=False),)
@@ -225,6 +225,20 @@ def running(marker: str, program: str) -> Iterator["subprocess.Popen[bytes]"]:
         yield process
 
 
+def test_what_may_be_left_elsewhere_is_known_until_somebody_has_swept_it(tmp_path: Path) -> None:
+    with begun(tmp_path) as run:
+        run.record(start(marker="first"))
+    with begun(tmp_path) as run:
+        run.record({**start(marker="second"), "attempt": 2})
+    with begun(tmp_path) as run:
+        assert run.history.left == {"first", "second"}
+    with begun(tmp_path) as run:
+        assert run.history.left == {"first", "second"}
+        run.record(journal.left(0.0, markers=()))
+    with begun(tmp_path) as run:
+        assert run.history.left == set()
+
+
 @pytest.mark.slow
 def test_what_still_runs_is_ended_before_anything_else_is_done(tmp_path: Path) -> None:
     one, other, foreign = new_marker(), new_marker(), new_marker()
@@ -241,7 +255,7 @@ def test_what_still_runs_is_ended_before_anything_else_is_done(tmp_path: Path) -
         running(foreign, willing) as third,
         begun(tmp_path) as run,
     ):
-        assert run.recovery == Recovery(swept=2, lost=("a", "b", "c"), markers=(one, other, foreign))
+        assert (run.recovery, run.history.left) == (Recovery(swept=2, lost=("a", "b", "c")), {one, other, foreign})
         assert [process.poll() is None for process in (first, second, third)] == [False, False, True]
 
 

@@ -54,6 +54,8 @@ class Cluster:
         self._told: set[str] = set()
         self._meeting: set[str] = set()
         self._left = set(settings.left)
+        self._unsettled: set[str] = set()
+        self._settling = anyio.Lock()
         self._peopled_at = anyio.current_time()
         streaming = {"num_returns": "streaming", "_generator_backpressure_num_objects": UNDER_WAY}
         self._relay = ray.remote(max_retries=0, scheduling_strategy="SPREAD", **streaming)(relay)
@@ -103,18 +105,24 @@ class Cluster:
         asked = line, self._actors.prefix, self._settings.version, self._settings.directories
         return self._relay.options(**options).remote(*asked)
 
-    def cancel(self, task: Any) -> None:
-        """Take a task back."""
-        self._ray.cancel(task)
+    def cancel(self, task: Any, *, force: bool = False) -> None:
+        """Take a task back; with `force` one that does not let itself be taken is killed."""
+        self._ray.cancel(task, force=force)
 
     async def settle(self, markers: Sequence[str], node: str | None = None) -> int:
         """End what is left of these on the node, or on all; how many processes were. Nothing is left afterwards.
 
         On all means on those that are only seen later, too, once they are. Who does not know the node may have met one
-        that cannot make attempts any more: all are looked at.
+        that cannot make attempts any more: all are looked at. What comes meanwhile is settled together.
         """
         if node is not None:
             return await self.contact(node).settle(markers)
+        self._unsettled |= set(markers)
+        async with self._settling:
+            together, self._unsettled = sorted(self._unsettled), set()
+            return await self._settle_everywhere(together) if together else 0
+
+    async def _settle_everywhere(self, markers: Sequence[str]) -> int:
         self._left |= set(markers)
         await self._look()
         await self._meet_all()

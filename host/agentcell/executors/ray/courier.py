@@ -71,12 +71,12 @@ class Courier:
         self._cancels += 1
         if self._node is not None:
             await self._cluster.contact(self._node).cancel(self._marker, reason)
-            if self._cancels > 1:
-                await self._insist()
-            return
-        self._cancelled.append(reason)
-        if self._task is not None:
-            self._cluster.cancel(self._task)
+        else:
+            self._cancelled.append(reason)
+            if self._task is not None:
+                self._cluster.cancel(self._task, force=self._cancels > 1)
+        if self._cancels > 1:
+            await self._insist()
 
     def give_back(self, reason: str) -> None:
         """Have it wait no longer for a node, since there is none."""

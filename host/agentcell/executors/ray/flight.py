@@ -16,7 +16,7 @@ from agentcell.executors.ray.links import Links
 from agentcell.executors.ray.loss import Signature, lost, signature
 from agentcell.executors.ray.talk import TAKEN, RaySettings
 from agentcell.executors.ray.verdict import given, no_node, no_room, not_begun
-from agentcell.executors.wire import ATTEMPT, CANCEL, SAID, gone_seconds, line, packed
+from agentcell.executors.wire import ATTEMPT, CANCEL, END_SECONDS, SAID, gone_seconds, line, packed
 from agentcell.listener import Listener
 from agentcell.orders import Order
 from agentcell.reap import GRACE_SECONDS, in_thread
@@ -87,7 +87,8 @@ class Flight:
     async def _follow(self, link: Link, lane: Lane) -> SessionResult:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._watch_stop, link)
-            tasks.start_soon(self._watch_listener)
+            tasks.start_soon(self._watch_second_stop, link)
+            tasks.start_soon(self._watch_clock, link)
             result = await self._hear(link, lane)
             tasks.cancel_scope.cancel()
         return result
@@ -149,15 +150,23 @@ class Flight:
         await self._cancel(link, str(stop.reason))
         with anyio.move_on_after(GRACE_SECONDS):
             await stop.forced.wait()
-            await self._cancel(link, str(stop.reason))
         await anyio.sleep(LAST_EVENTS_SECONDS)
         self._listener.close()  # what is still said is heard, whoever does not take it
 
-    async def _watch_listener(self) -> None:
-        """See that a callback holds no session that has come to its wall limit."""
+    async def _watch_second_stop(self, link: Link) -> None:
+        """Pass it on whenever it comes."""
+        stop = self._order.stop
+        await stop.forced.wait()
+        await self._cancel(link, str(stop.reason))
+
+    async def _watch_clock(self, link: Link) -> None:
+        """See that a callback holds no session that has come to its wall limit, nor a keeper that stands still."""
         await self._has_begun.wait()
         await anyio.sleep(self._order.limits.max_execution_seconds + GRACE_SECONDS + LAST_EVENTS_SECONDS)
         self._listener.close()
+        await anyio.sleep(END_SECONDS)
+        for _ in range(2):
+            await self._cancel(link)
 
     async def _abandon(self, link: Link, lane: Lane) -> None:
         """End it, which nobody waits for any more, and see that it has ended."""
