@@ -126,6 +126,7 @@ class Cluster:
         self._left |= set(markers)
         await self._look()
         await self._meet_all()
+        await self._tell_left_out()
         there = [contact for node, contact in self._contacts.items() if contact.is_ready or node not in self._left_out]
         return sum(await _gathered(partial(contact.settle, markers) for contact in there))
 
