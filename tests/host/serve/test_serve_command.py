@@ -1,5 +1,6 @@
 """The command `agentcell serve` as a process of its own: however it ends, its runs have ended, too."""
 
+import fcntl
 import json
 import os
 import random
@@ -7,6 +8,8 @@ import select
 import signal
 import subprocess
 import sys
+import termios
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -36,6 +39,16 @@ class Program:
         known = {"session_name": "a", "agent_type": "coder", "project_dir": str(self._home), "starting_message": "hi"}
         request = {**known, "context": {"stand_in": list(steps)}, **members}
         self.send({"type": "run", "id": run_id, "request": request})
+
+    def wait_until_nothing_goes_in(self) -> None:
+        """Wait until its stdout is full, which is looked at for a bounded time."""
+        assert self.process.stdout is not None
+        stdout = self.process.stdout.fileno()
+        enough = fcntl.fcntl(stdout, fcntl.F_GETPIPE_SZ) - select.PIPE_BUF
+        deadline = time.monotonic() + BOUND_SECONDS
+        while int.from_bytes(fcntl.ioctl(stdout, termios.FIONREAD, bytes(4)), sys.byteorder) < enough:
+            assert time.monotonic() < deadline
+            select.select([], [], [], 0.01)
 
     def send(self, message: dict[str, Any]) -> None:
         assert self.process.stdin is not None
@@ -173,6 +186,7 @@ def test_a_reader_that_reads_nothing_does_not_hold_up_two_signals(tmp_path: Path
     with serve(tmp_path, "-j", "1", stderr=subprocess.PIPE) as program:
         program.run("r1", {"text": "x" * 4000, "times": 200}, *BASHFUL, events="summary")
         program.until("text")
+        program.wait_until_nothing_goes_in()
         for number in (signal.SIGTERM, signal.SIGINT):
             program.process.send_signal(number)
         assert program.code() in {143, 130}  # whichever was delivered first
